@@ -29,6 +29,8 @@ from asides.database import StoreError as StoreError
 from asides.database import StoreUnavailable as StoreUnavailable
 from asides.datasets.audit import AuditFinding as AuditFinding
 from asides.datasets.audit import audit as audit
+from asides.datasets.separator import RowSeparator as RowSeparator
+from asides.datasets.separator import separate_many as separate_many
 from asides.dialects import register_dialect as register_dialect
 from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation
@@ -232,6 +234,7 @@ __all__ = [
     "ReplyLimits",
     "ReplyStarted",
     "Result",
+    "RowSeparator",
     "RunEnded",
     "RunEvent",
     "RunStream",
@@ -300,6 +303,7 @@ __all__ = [
     "read",
     "register_dialect",
     "separate",
+    "separate_many",
     "simulate",
     "stream",
     "system",

@@ -25,7 +25,7 @@ class AuditFinding(msgspec.Struct, JsonForm, frozen=True, kw_only=True):
     """The place in the row, as a JSON path: `$.messages[2].content`."""
     channel: FoundChannel
     grammar: str
-    """The names of the grammars of its tags; "" for a copy of reasoning that is stored beside the text."""
+    """The name of the grammar of its tags; "" for a copy of reasoning that is stored beside the text."""
     kind: FoundKind
     characters: int
     """The length of what was found."""

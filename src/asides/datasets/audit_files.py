@@ -99,7 +99,7 @@ def _find_format(path: str) -> FileFormat:
     named = find_form(path).format
     if named is not None or path == STDIN:
         return named or "jsonl"
-    with open_content(path) as (file, guessed):
+    with open_content(path) as (file, guessed, _):
         return guessed if guessed != "json" or _ARRAY.match(file.read(_HEAD)) else "jsonl"
 
 
@@ -177,7 +177,7 @@ def _open_table(fix: Path | None) -> Generator[Callable[[dict[str, Any]], None]]
 
 def _audit_values(path: str, settings: AuditSettings, report: FileReport, fix: Path | None) -> _Found:
     """Audit the elements of an array, or a document. A copy of an array has an element in each line."""
-    with open_content(path, "json") as (file, _):
+    with open_content(path, "json") as (file, _, _):
         head = file.read(_HEAD)
     is_array = _ARRAY.match(head) is not None
     indent = None if is_array or b"\n" not in head.strip() else 2

@@ -7,9 +7,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from asides.providers.models.open_weights import find_written_tags
-from asides.values.parts import join_commentary
-from asides.values.thinking import join_thoughts
-from asides.wire.inline_tags import DEFAULT_TAGS, Channel, Piece, Position, Splitter, may_hold_tags
+from asides.wire.inline_tags import DEFAULT_TAGS, GRAMMARS, Piece, Position, Splitter, join_pieces, may_hold_tags
 from asides.wire.inline_tags.grammars import Role, find_rules
 
 FoundKind: TypeAlias = Literal["closed", "unclosed", "lone_close", "empty", "copied"]
@@ -28,7 +26,7 @@ class FoundInText(NamedTuple):
 
     channel: FoundChannel
     grammar: str
-    """The names of its grammars; "" for a copy."""
+    """The name of its grammar; "" for a copy."""
     kind: FoundKind
     text: str
     is_removed: bool = True
@@ -98,31 +96,27 @@ class TextChecker:
     def finish(self) -> CheckedText:
         """Return what was found: the text is complete."""
         splitter = self._splitter
-        blocks: dict[tuple[Channel, int], list[str]] = {}
-        for segment, channel, piece in self._pieces + splitter.finish():
-            blocks.setdefault((channel, segment), []).append(piece)
-        if not splitter.grammars:
-            return CheckedText((), "".join(self._texts), splitter.left_tag)
-
-        def join(wanted: Channel) -> list[str]:
-            return ["".join(pieces) for (channel, _), pieces in blocks.items() if channel is wanted]
-
-        answer = "".join(join(Channel.ANSWER))
-        thinking = join_thoughts(join(Channel.THINKING)) or ""
-        commentary = join_commentary(join(Channel.COMMENTARY))
-        grammar = ", ".join(splitter.grammars)
-        kind: FoundKind = "lone_close" if splitter.lone_close else "unclosed" if splitter.truncated else "closed"
+        separated = join_pieces(self._pieces + splitter.finish(), truncated=splitter.truncated)
+        answer, thinking, commentary = separated.text, separated.thinking, separated.commentary
+        grammar, is_open = splitter.grammar, splitter.truncated
         found: list[FoundInText] = []
         if thinking:
+            kind: FoundKind = "lone_close" if splitter.began_inside else "unclosed" if is_open else "closed"
             found.append(FoundInText("thinking", grammar, kind, thinking))
         if commentary:
             found.append(FoundInText("commentary", grammar, "closed", commentary))
-        if not found:
-            # A text that is one tag is data about tags, such as a token in a vocabulary.
-            if splitter.truncated or (splitter.lone_close and not answer.strip()):
-                return CheckedText((), "".join(self._texts), is_open=splitter.truncated)
+        # A text that is one tag is data about tags, such as a token in a vocabulary.
+        is_one_tag = is_open or (splitter.began_inside and not answer.strip())
+        has_block = splitter.began_with_thinking or (grammar and not _has_controls(grammar))
+        if not found and has_block and not is_one_tag:
             found.append(FoundInText("thinking", grammar, "empty", ""))
-        return CheckedText(tuple(found), answer, splitter.left_tag, splitter.truncated)
+        return CheckedText(tuple(found), answer if found else "".join(self._texts), splitter.left_tag, is_open)
+
+
+def _has_controls(grammar: str) -> bool:
+    """Whether a grammar also has tags that are not of thinking."""
+    found = GRAMMARS.get(grammar)
+    return found is not None and bool(found.control or found.header or found.first)
 
 
 def _remove_copy(checked: CheckedText, words: str) -> CheckedText:

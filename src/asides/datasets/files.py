@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -63,14 +64,21 @@ def check_format(name: str | None) -> FileFormat | None:
 
 
 @contextmanager
-def open_content(path: str, format_name: FileFormat | None = None) -> Generator[tuple[BinaryIO, FileFormat]]:
-    """Open a file for reading, decompressed by its first bytes. Yields it with its format. Not for Parquet."""
+def open_content(
+    path: str, format_name: FileFormat | None = None
+) -> Generator[tuple[BinaryIO, FileFormat, Callable[[], float | None]]]:
+    """Open a file for reading, decompressed by its first bytes. Not for Parquet.
+
+    Yields it with its format, and a function that returns the share of it that was read.
+    """
     file = _open_file(path)
     try:
         head = file.peek(_HEAD)
         compression = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "")
         content = file if not compression else io.BufferedReader(_decompress(file, compression), 1 << 20)
-        yield content, format_name or find_form(path).format or _guess_format(content.peek(_HEAD))
+        size = 0 if path == STDIN else os.fstat(file.fileno()).st_size
+        chosen = format_name or find_form(path).format or _guess_format(content.peek(_HEAD))
+        yield content, chosen, lambda: file.tell() / size if size else None
     except (EOFError, gzip.BadGzipFile) as problem:
         raise ConfigError(f"{path} is damaged: {problem}. Compress it again.") from None
     except OSError as problem:

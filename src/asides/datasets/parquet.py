@@ -50,11 +50,16 @@ def open_parquet(path: Path, name: str) -> Generator[Any]:
         raise ConfigError(f"{name} cannot be read as Parquet: {words}. Check that the file is whole.") from None
 
 
-def iterate_parquet(path: Path, name: str, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file with Python's values, read as they are taken; of all columns, or of these."""
+def iterate_parquet(
+    path: Path, name: str, columns: Sequence[str] | None = None
+) -> Iterator[tuple[list[dict[str, Any]], float]]:
+    """Some rows at a time with Python's values, of all columns or of these, and the share of the file so far."""
     with open_parquet(path, name) as file:
-        for batch in file.iter_batches(batch_size=_ROWS, columns=columns):
-            yield from _to_rows(batch, name)
+        total, done = file.metadata.num_rows, 0
+        known = None if columns is None else [each for each in columns if each in file.schema_arrow.names]
+        for batch in file.iter_batches(batch_size=_ROWS, columns=known):
+            done += batch.num_rows
+            yield _to_rows(batch, name), done / total
 
 
 def _to_rows(batch: Any, name: str) -> list[dict[str, Any]]:

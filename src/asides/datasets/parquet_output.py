@@ -7,7 +7,7 @@ JSON in text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -44,6 +44,55 @@ def write_parquet(
         for group in _group(file):
             rows = [{name: _convert(row.get(name), shape) for name, shape in shapes.items()} for row in group]
             writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
+
+
+def add_columns(sources: Sequence[Path], lines: Path, target: Path) -> None:
+    """Write the rows of Parquet files with more columns, or changed ones, from a file of JSON lines.
+
+    The other columns keep their types and values. The files have the columns of the first.
+    """
+    parquet, arrow = load_parquet(), import_module("pyarrow")
+    added = target.with_name(f"{target.name}.columns")
+    with added.open("wb") as file:
+        write_parquet(lines, file)
+    try:
+        with parquet.ParquetFile(added) as more:
+            schema = _add_fields(arrow, parquet.read_schema(sources[0]), more.schema_arrow)
+            with parquet.ParquetWriter(target, schema) as writer:
+                new = _Rows(arrow, more)
+                for path in sources:
+                    with parquet.ParquetFile(path) as source:
+                        for batch in source.iter_batches(batch_size=_GROUP):
+                            rows = arrow.Table.from_batches([batch])
+                            columns = new.take(batch.num_rows)
+                            for name in columns.column_names:
+                                if name in rows.column_names:
+                                    rows = rows.drop_columns([name])
+                                rows = rows.append_column(name, columns.column(name))
+                            writer.write_table(rows.select(schema.names).cast(schema))
+    finally:
+        added.unlink()
+
+
+def _add_fields(arrow: Any, schema: Any, more: Any) -> Any:
+    fields = {field.name: field for field in (*schema, *more)}
+    return arrow.schema(list(fields.values()), metadata=schema.metadata)
+
+
+class _Rows:
+    """Takes any number of rows at a time from a Parquet file."""
+
+    def __init__(self, arrow: Any, file: Any) -> None:
+        self._arrow = arrow
+        self._batches = file.iter_batches(batch_size=_GROUP)
+        self._held = file.schema_arrow.empty_table()
+
+    def take(self, count: int) -> Any:
+        while self._held.num_rows < count:
+            batch = self._arrow.Table.from_batches([next(self._batches)])
+            self._held = self._arrow.concat_tables([self._held, batch])
+        taken, self._held = self._held.slice(0, count), self._held.slice(count)
+        return taken
 
 
 def _group(file: Any) -> Iterator[list[dict[str, Any]]]:

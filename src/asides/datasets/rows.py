@@ -9,7 +9,7 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +51,8 @@ class Block(msgspec.Struct, frozen=True):
     rows: tuple[tuple[int, dict[str, Any]], ...] = ()
     problems: tuple[tuple[int, str], ...] = ()
     """The rows that could not be read, and why."""
+    share: float | None = None
+    """How much of the file was read by then, from 0 to 1; None if its size is not known."""
 
 
 def read_rows(path: str | Path, *, format_name: FileFormat | None = None) -> Iterator[Row]:
@@ -65,22 +67,25 @@ def read_rows(path: str | Path, *, format_name: FileFormat | None = None) -> Ite
         yield from sorted(found, key=lambda row: row.number)
 
 
-def read_blocks(path: str, format_name: FileFormat | None = None) -> Iterator[Block]:
-    """The rows of a file in blocks of about a megabyte."""
+def read_blocks(
+    path: str, format_name: FileFormat | None = None, columns: Sequence[str] | None = None
+) -> Iterator[Block]:
+    """The rows of a file in blocks of about a megabyte. `columns` limits those of Parquet that are read."""
     if (format_name or find_form(path).format) == "parquet":
-        rows = enumerate(iterate_parquet(Path(path), path), 1)
-        yield from _block_rows(clean_row(row, f"{path}, row {number}") for number, row in rows)
+        yield from _block_parquet(path, columns)
         return
-    with open_content(path, format_name) as (file, form):
+    with open_content(path, format_name) as (file, form, measure):
         match form:
             case "jsonl":
-                yield from _block_lines(file)
+                blocks = _block_lines(file)
             case "json":
-                yield from _block_values(file)
+                blocks = _block_values(file)
             case "csv":
-                yield from _block_csv(file)
+                blocks = _block_csv(file)
             case "parquet":
                 raise ConfigError("Parquet cannot be read from a pipe. Name a file that ends with .parquet.")
+        for block in blocks:
+            yield msgspec.structs.replace(block, share=measure())
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
@@ -243,15 +248,12 @@ def _take_csv(reader: Iterator[list[str]], number: int, problems: list[tuple[int
         return []
 
 
-def _block_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Block]:
-    first, held = 1, list[tuple[int, dict[str, Any]]]()
-    for number, fields in enumerate(rows, 1):
-        held.append((number, fields))
-        if len(held) >= _BLOCK_ROWS:
-            yield Block(first, len(held), rows=tuple(held))
-            first, held = number + 1, []
-    if held:
-        yield Block(first, len(held), rows=tuple(held))
+def _block_parquet(path: str, columns: Sequence[str] | None) -> Iterator[Block]:
+    first = 1
+    for rows, share in iterate_parquet(Path(path), path, columns):
+        found = [(number, clean_row(row, f"{path}, row {number}")) for number, row in enumerate(rows, first)]
+        yield Block(first, len(found), rows=tuple(found), share=share)
+        first += len(found)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from asides.batch_rows import Question, read_row
@@ -15,7 +16,8 @@ def read_parquet(
 ) -> Iterator[Question]:
     """The questions, read as they are taken. Raises for a wrong row, or hands it to `on_problem`."""
     index = 0
-    for number, row in enumerate(iterate_parquet(path, name), start=1):
+    rows = chain.from_iterable(rows for rows, _ in iterate_parquet(path, name))
+    for number, row in enumerate(rows, start=1):
         where = f"{name}, row {number}"
         try:
             question = read_row(clean_row(row, where), index, where, number)

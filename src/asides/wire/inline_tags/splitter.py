@@ -67,11 +67,10 @@ class Splitter:
         self.began_with_thinking = False
         self.left_tag = False
         """An opening tag in the answer, outside code, was left there: the answer had begun without one."""
-        self.grammars: dict[str, int] = {}
-        """The grammars that were used, and the number of thinking blocks and commentary messages in each; empty blocks
-        count."""
-        self.lone_close = False
-        """A closing tag without an opening one ended a thinking block."""
+        self.began_inside = False
+        """A closing tag came, and nothing had been opened: the text began inside a thinking block."""
+        self.nests = False
+        """A thinking block had others inside."""
         self._late = late and starts_inside is False
         self._rules = find_rules(tags)
         self._position = position
@@ -112,6 +111,7 @@ class Splitter:
         self._cut: int | None = None  # the place in _nested of the first closing tag
         self._nested_code = CodeSpans()  # of the text after it, in case that is answer
         self._mentions = 0
+        self._first_grammar: Grammar | None = None
         self._written: Grammar | None = None  # the grammar with control tokens that the reply is written in
         self._text_matcher: Matcher = _NO_TAGS
 
@@ -119,6 +119,12 @@ class Splitter:
     def passes_all(self) -> bool:
         """Whether all further text is more of the same segment of the answer, so that it need not be fed."""
         return self.plain is _find_nothing
+
+    @property
+    def grammar(self) -> str:
+        """The name of the first grammar of which a tag counted; "" if none did."""
+        first = self._first_grammar or self._written
+        return "" if first is None else first.name
 
     def feed(self, text: str) -> list[Piece]:
         """Add text; return every piece that is certain now. Any chunking gives the same segments."""
@@ -226,7 +232,8 @@ class Splitter:
             thought = "".join(held[:place])
             found = self._rules.orphans.whole(held[place], 0)
             closing = None if found is None else self._rules.orphans.find_tag(found)
-            self._count_lone_close(None if closing is None else closing.grammar)
+            if closing is not None:
+                self._note_orphan(closing.grammar)
             if late:
                 self._move(thought)
             else:
@@ -309,8 +316,7 @@ class Splitter:
             return False
         role, grammar, text = tag
         if role is Role.ORPHAN:
-            self._count_lone_close(grammar)
-            self._note_grammar(grammar)
+            self._note_orphan(grammar)
             self._close_implied_block("".join(self._held))
             self._held = []
         else:
@@ -323,14 +329,6 @@ class Splitter:
         self._state = _State.HEAD
         self._scanner.push_back("".join((*self._held, text)))
         self._held = []
-
-    def _count_lone_close(self, grammar: Grammar | None) -> None:
-        self.lone_close = True
-        if grammar is not None:
-            self._count_block(grammar)
-
-    def _count_block(self, grammar: Grammar) -> None:
-        self.grammars[grammar.name] = self.grammars.get(grammar.name, 0) + 1
 
     def _close_implied_block(self, thought: str) -> None:
         self._open_block(None, leading=True)
@@ -356,8 +354,7 @@ class Splitter:
         self._late = False
         role, grammar, text = found
         if role is Role.ORPHAN:
-            self._count_lone_close(grammar)
-            self._note_grammar(grammar)
+            self._note_orphan(grammar)
             self._close_implied_block("".join(self._blanks))
             return True
         channel = grammar.read(text) if role in _HEADERS else None
@@ -403,8 +400,7 @@ class Splitter:
         self._late = False
         held, self._held, self._known = self._held, [], 0
         if role is Role.ORPHAN:
-            self._count_lone_close(grammar)
-            self._note_grammar(grammar)
+            self._note_orphan(grammar)
             self._move("".join(held))
             return True
         self._continue_answer()
@@ -425,8 +421,6 @@ class Splitter:
         """Begin a message of the answer, or of commentary."""
         self._code = CodeSpans()
         self._spoken = channel
-        if channel is Channel.COMMENTARY and self._written is not None:
-            self._count_block(self._written)
         if self._kind is not Channel.THINKING:
             self._kind = None
         self._continue_answer()
@@ -462,14 +456,18 @@ class Splitter:
         return True
 
     def _note_grammar(self, grammar: Grammar | None) -> None:
-        if grammar is not None and grammar.control:
-            self._written = grammar
+        if grammar is not None:
+            self._first_grammar = self._first_grammar or grammar
+            if grammar.control:
+                self._written = grammar
+
+    def _note_orphan(self, grammar: Grammar) -> None:
+        self.began_inside = True
+        self._note_grammar(grammar)
 
     def _open_block(self, grammar: Grammar | None, *, leading: bool, void: bool = False) -> None:
         if leading:
             self.began_with_thinking = True
-        if grammar is not None:
-            self._count_block(grammar)
         self._note_grammar(grammar)
         if void:
             return
@@ -500,8 +498,6 @@ class Splitter:
             return False
         role, grammar, text = tag
         if role is Role.CLOSE:
-            if self._grammar is None:
-                self._count_block(grammar)
             self._note_grammar(grammar)
             self._close_block()
         elif role is Role.HEADER:  # ends the thought without a closing tag; the next state reads what it opens
@@ -527,6 +523,7 @@ class Splitter:
             return True
         self._depth[grammar] += 1 if role is Role.OPEN else -1
         if not self._depth[grammar]:
+            self.nests = True
             self._state = _State.THINK
             for is_tag, inner in self._nested:
                 if is_tag:
