@@ -147,7 +147,12 @@ class ConversationsApi:
     async def list_models(self, request: web.Request) -> web.StreamResponse:
         """The models that the page can offer."""
         allowed = self._find_allowed(request)
-        return answer_json({"models": await asyncio.to_thread(list_models, self._service.builder, allowed)})
+        service = self._service
+        await service.model_lists.refresh(service.builder)
+        models = await asyncio.to_thread(
+            list_models, service.builder, allowed, service.model_lists.listed, service.settings.shown_models
+        )
+        return answer_json({"models": models})
 
     # --- conversations ------------------------------------------------------------------------------------------------
 
