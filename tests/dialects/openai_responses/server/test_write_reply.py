@@ -52,7 +52,7 @@ def whole(*events: Event, **options: Any) -> dict[str, Any]:
 
 
 def test_the_stream_of_a_message() -> None:
-    part = {"type": "output_text", "text": "", "annotations": []}
+    part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
     item = {"type": "message", "id": "msg_7_0", "role": "assistant", "status": "completed"}
     done = {**item, "content": [{**part, "text": "Hello"}]}
     place = {"item_id": "msg_7_0", "output_index": 0}
