@@ -157,8 +157,16 @@ def _merge_query(url: str, query: Mapping[str, str]) -> str:
     return urlunsplit(parts._replace(query=urlencode([*own, *given])))
 
 
-def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flow[RelayOutcome]:
-    """Send a request that asks for no reply, and hand its response to the caller as it is."""
+def return_response(
+    caller: Caller,
+    call: CallLike,
+    request: HttpRequest,
+    *,
+    replaces: Callable[[Head], AsidesError | None] = lambda _: None,
+) -> Flow[RelayOutcome]:
+    """Send a request that asks for no reply, and hand its response to the caller as it is. `replaces`: the error to
+    raise instead of some responses.
+    """
     yield UseCall(call)  # type: ignore[arg-type]
     if isinstance(call.key, KeySource):
         yield from fetch_key(call.key)
@@ -166,6 +174,8 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
     try:
         caller.count_request(request)
         head: Head = yield Open(request)
+        if (other := replaces(head)) is not None:
+            raise other
         pieces: list[bytes] = []
         size = 0
         while data := (yield Read()):

@@ -5,7 +5,6 @@ Reading sends nothing. The caller asks for the lists that are due (`list_due`), 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +15,7 @@ from asides.options import ListOptions
 from asides.providers.find import find_staged
 from asides.providers.provider import Provider
 from asides.values.errors import AsidesError
-from asides.values.model_info import ModelInfo
+from asides.values.model_info import NO_CHAT, ModelInfo
 
 if TYPE_CHECKING:
     from asides.flows.list_models import ModelListCall
@@ -32,13 +31,9 @@ _MAX_LISTS = 200
 ListKey: TypeAlias = tuple[str, str, str]
 """The row, the address and the account that a list belongs to."""
 
-# What hosts say about models that answer no question: the names of their types, and the words in names.
+# The types by which hosts name models that answer no question.
 _OTHER_TYPES = frozenset(
     {"audio", "embedding", "embeddings", "image", "moderation", "rerank", "transcribe", "transcription", "tts", "video"}
-)
-_OTHER_NAMES = re.compile(
-    r"(?:^|[-_./:])(?:dall-e|embed(?:ding|dings)?|flux|imagen|lyria|moderation|ocr|orpheus|rerank(?:er)?|"
-    r"(?:gpt-)?image|sora|stable-diffusion|text-embedding|transcribe|tts|veo|voxtral|whisper)(?:[-_.:\d]|$)"
 )
 
 
@@ -109,7 +104,7 @@ def _can_show(model: ModelInfo) -> bool:
     if not (0 < len(name) <= _MAX_ID and name.isprintable() and not any(mark.isspace() for mark in name)):
         return False
     said = _read_ability(model.raw)
-    return _OTHER_NAMES.search(name.lower()) is None if said is None else said
+    return NO_CHAT.search(name) is None if said is None else said
 
 
 def _read_ability(entry: dict[str, Any]) -> bool | None:
