@@ -82,12 +82,22 @@ def _choose(
     if not (may_name_files or route.renames):
         refuse_file(route.targets, builder)
     options = merge_options(_OPTIONS, route.options)
+    if thinking is None and "thinking" not in options and builder.defaults.get("thinking") is None:
+        # Most providers send no words of a thought unless they are asked to; the page is there to show them.
+        thinking = "auto" if _may_think(targets[0], builder) else None
     if thinking is not None:
         options = merge_options(options, Options(thinking=thinking))
     is_exact = allowed is not None and not allowed.allows(name)
     chosen = ChosenModel(name, targets, options, is_exact)
     builder.build(chosen.asked, "?", options, stream=True)
     return chosen
+
+
+def _may_think(target: str, builder: CallBuilder) -> bool:
+    try:
+        return builder.find_target(target, builder.defaults.get("base_url")).rule.thinking != "never"
+    except ConfigError:
+        return False  # Building its call tells why it leads nowhere.
 
 
 def check_thinking(thinking: str | int | None) -> None:
