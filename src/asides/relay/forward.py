@@ -182,8 +182,16 @@ def _select_tenant_query(query: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in query.items() if name not in _FORMS or _READ_FORM.match(value)}
 
 
-def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flow[RelayOutcome]:
-    """Send a request that asks for no reply, and hand its response to the caller as it is."""
+def return_response(
+    caller: Caller,
+    call: CallLike,
+    request: HttpRequest,
+    *,
+    replaces: Callable[[Head], AsidesError | None] = lambda _: None,
+) -> Flow[RelayOutcome]:
+    """Send a request that asks for no reply, and hand its response to the caller as it is. `replaces`: the error to
+    raise instead of some responses.
+    """
     yield UseCall(call)  # type: ignore[arg-type]
     if isinstance(call.key, KeySource):
         yield from fetch_key(call.key)
@@ -191,6 +199,8 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
     try:
         caller.count_request(request)
         head: Head = yield Open(request)
+        if (other := replaces(head)) is not None:
+            raise other
         pieces: list[bytes] = []
         size = 0
         while data := (yield Read()):

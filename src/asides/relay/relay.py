@@ -167,6 +167,10 @@ def _answer_without_reply(caller: Caller) -> Flow[RelayOutcome]:
             from asides.relay.answers.compaction_answers import answer_compaction
 
             return answer_compaction(caller)
+        case "pass_through":
+            from asides.relay.answers.passed_through import pass_through
+
+            return pass_through(caller)
         case "show_response" | "delete_response" | "cancel_response" | "list_input":
             from asides.relay.answers.stored_responses import answer_stored
 

@@ -11,6 +11,7 @@ import msgspec
 from asides.database import Database
 from asides.flows.build_call import CallBuilder
 from asides.options import Options
+from asides.relay.endpoints import LIST_PATHS
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayExchange
 from asides.relay.relay_config import RelayConfig
@@ -30,6 +31,7 @@ from asides_gateway.access.revocations import listen
 from asides_gateway.authenticate import Authenticator
 from asides_gateway.gateway_database import open_database, prepare_database
 from asides_gateway.gateway_settings import GatewaySettings, check_address
+from asides_gateway.model_lists import ModelLists
 from asides_gateway.relay_key_watch import watch_relay_key
 from asides_gateway.watcher import LARGE_BODY, RequestWatcher
 
@@ -70,6 +72,8 @@ class Service:
         """The requests under way."""
         self._options = options or Options()
         self.transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
+        self.model_lists = ModelLists(self.transport)
+        """What providers list for the configured keys."""
         self._tasks: list[asyncio.Task[None]] = []
         self._planner = ThreadPoolExecutor(_MAX_PLANNERS, thread_name_prefix="asides-plan")
         """Plans large requests, which would keep the event loop from all others."""
@@ -97,6 +101,8 @@ class Service:
             keys=self.vault.keys,
             state_mode=self.vault.mode,
             lists_home=False,
+            listed=self.model_lists.listed,
+            shown_models=self.settings.shown_models,
             fallback_model=self.builder.settings.model or "",
             options=Options(max_wait=self._options.get("max_wait", MOST_WAIT)),
         )
@@ -106,6 +112,11 @@ class Service:
     def is_busy(self) -> bool:
         """Whether it takes no more requests now."""
         return self.open_requests >= self.settings.max_requests
+
+    async def prepare(self, request: RelayRequest) -> None:
+        """Called before a request is relayed: one for a list of models waits briefly for lists that are not known."""
+        if request.method == "GET" and request.path.rstrip("/").endswith(LIST_PATHS):
+            await self.model_lists.refresh(self.builder)
 
     def list_degraded(self) -> list[str]:
         """The names of what does not work now, but for the store."""
@@ -153,6 +164,7 @@ class Service:
         """Close the connections to providers, and the stores."""
         for task in self._tasks:
             task.cancel()
+        await self.model_lists.close()
         await self.meters.close()
         await self.windows.close()
         await self.keys.close()
