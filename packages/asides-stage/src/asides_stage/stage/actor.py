@@ -95,7 +95,7 @@ def _think(line: _Line, prompt: Prompt, rule: ModelRule | None) -> str | None:
 
 
 def _is_shown(prompt: Prompt, rule: ModelRule | None) -> bool:
-    """Whether the reply shows its thought: models that hide it show a summary at most, and only if that is requested."""
+    """Whether the reply shows its thought. Models that hide it show a summary at most, if one is requested."""
     if rule is not None and rule.kind == "hidden":
         return prompt.thinking.summary is not None
     return prompt.thinking.show != "none"
