@@ -13,7 +13,6 @@ from asides.cli.exit_codes import Exit, code_for_error, code_for_outcome
 from asides.cli.markdown import open_answer_writer
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.flows.reply_fields import ThinkingVisibility, encode_reply, find_problem
-from asides.providers.find import find_provider
 from asides.values.errors import AsidesError, UnknownProvider, to_line
 from asides.values.events import CommentaryDelta, TextDelta, TextReclassified, ThinkingDelta
 from asides.values.json_form import to_json_value
@@ -185,6 +184,8 @@ def _explain_missing_thinking(reply: Reply, visibility: ThinkingVisibility) -> s
         return f"(thinking hidden by the provider{'' if tokens is None else f', {tokens} tokens'})"
     if reply.origin is None or not reply.complete:
         return None
+    from asides.providers.find import find_provider  # Some commands print replies and need no providers.
+
     try:
         row = find_provider(reply.origin.provider, visibility.settings.providers)
     except UnknownProvider:
