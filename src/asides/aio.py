@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions
+from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions, describe_options
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.async_ import AsyncStream, run_flow
@@ -281,3 +281,6 @@ def stream(
 def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:  # async only
     """The events of an agent's run, with a client that is closed with them. Use it in an `async with`."""
     return open_client().run(begin)
+
+
+describe_options(AsyncClient.ask, AsyncClient.stream, AsyncClient.ask_many, ask, stream, ask_many)

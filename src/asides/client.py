@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions
+from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions, describe_options
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.http_sync import HttpTransport
@@ -236,3 +236,6 @@ def stream(
 def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Stream[Any]:
     """The events of a reply as they arrive, with the shared client."""
     return get_shared_client().stream(model, prompt, **options)
+
+
+describe_options(Client.ask, Client.stream, Client.ask_many, ask, stream, ask_many)

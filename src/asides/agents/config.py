@@ -127,7 +127,7 @@ class AgentConfig:
 def _check_options(options: AgentOptions) -> dict[str, Any]:
     for name in options:
         if name not in OPTIONS and name not in _RUN_OPTIONS:
-            raise TypeError(f"{name} is no option of an agent; {suggest_option(name, OPTIONS | _RUN_OPTIONS)}")
+            raise TypeError(f"an agent has no option {name!r}; {suggest_option(name, OPTIONS | _RUN_OPTIONS)}")
     checked: dict[str, Any] = dict(options)
     if isinstance(checked.get("tools"), Iterator):
         checked["tools"] = tuple(checked["tools"])  # they are read more than once
