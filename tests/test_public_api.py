@@ -112,7 +112,7 @@ def test_tracebacks_and_reprs_say_asides() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     assert done.stdout == "<class 'asides.Client'> <class 'asides.Stream'> asides\n"
     assert done.stderr.splitlines()[-1].startswith("asides.UnknownModel: ")
-    assert pickle.loads(pickle.dumps(asides.MissingKey("no key"))).args == ("no key",)
+    assert pickle.loads(pickle.dumps(asides.ConfigError("wrong"))).args == ("wrong",)
 
 
 def test_import_loads_nothing_but_itself() -> None:
