@@ -119,6 +119,7 @@ def _attach(parser: argparse.ArgumentParser, command: str) -> None:
 def _find_models(prefix: str, **_: Any) -> Iterator[str]:
     """Providers with a colon; behind the colon, the models that the rules name."""
     from asides.providers.find import find_provider
+    from asides.providers.model_names import list_model_names
 
     settings = _load_settings()
     yield from _list_names(settings, "aliases")
@@ -126,10 +127,7 @@ def _find_models(prefix: str, **_: Any) -> Iterator[str]:
     if not colon:
         yield from (f"{name}:" for name in _find_providers())
         return
-    for rule in find_provider(provider, settings.providers).models:
-        model = rule.models.removesuffix("*").removesuffix("-")
-        if model and not any(mark in model for mark in "*?["):
-            yield f"{provider}:{model}"
+    yield from (f"{provider}:{name}" for name in list_model_names(find_provider(provider, settings.providers)))
 
 
 def _find_providers(**_: Any) -> Iterator[str]:
@@ -138,7 +136,8 @@ def _find_providers(**_: Any) -> Iterator[str]:
     return (row.name for row in list_providers(_load_settings().providers))
 
 
-def _find_conversations(**_: Any) -> Iterator[str]:
+def find_conversations(**_: Any) -> Iterator[str]:
+    """The names of saved conversations."""
     from asides.cli.own_conversations import list_own
     from asides.cli.saved_conversations import find_state_folder, find_store_url, open_store
 
@@ -187,7 +186,7 @@ _COMPLETERS: dict[str, Callable[..., Any]] = {
     "mcp": _find_servers,
     "model": _find_models,
     "provider": _find_providers,
-    "conversation": _find_conversations,
+    "conversation": find_conversations,
     "setting": _find_settings,
     "template": _find_templates,
     "dialect": _find_dialects,

@@ -6,7 +6,7 @@ import argparse
 from argparse import Namespace
 from collections.abc import Iterator
 
-from asides.cli.arguments import format_help, list_commands
+from asides.cli.arguments import format_exit_codes, format_help, list_commands
 from asides.cli.exit_codes import Exit
 from asides.cli.parse_arguments import (
     ENVIRONMENT,
@@ -46,6 +46,8 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print the help on stdout, or the manual page."""
     if arguments.man:
         terminal.write_answer(format_man_page())
+    elif arguments.command == ["exit-codes"]:
+        terminal.write_answer(format_exit_codes())
     elif not arguments.command:
         terminal.write_answer(format_help())
     else:
@@ -85,7 +87,7 @@ def format_man_page() -> str:
         '.\\" Made by scripts/man_page.py from the declarations of the arguments. Do not edit.',
         '.TH ASIDES 1 "" "asides" "User Commands"',
         ".SH NAME",
-        "asides \\- ask language models, and keep their thinking apart from the answer",
+        "asides \\- ask language models, and keep their thinking separate from the answer",
         ".SH SYNOPSIS",
         "\\fBasides\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR ...]",
         ".br",
