@@ -29,6 +29,7 @@ from asides.values.events import (
 from asides.values.redaction import build_redactor
 from asides_gateway.black_out import SentHead
 from asides_gateway.captured_body import CapturedBody
+from asides_gateway.loop_observer import LoopObserver
 from asides_gateway.report_fault import report_fault
 from asides_gateway.request_record import End, RecordedError, RequestDetails, RequestRecord, State
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from asides.relay.state.turn_state import RestoredTurn
     from asides.values.messages import Prompt
 
+LARGE_BODY = 64 * 1024
+"""From this size on a request is planned in a thread: a small one takes less than its way there."""
 _MAX_DECISIONS = 500
 _MAX_ATTEMPTS = 20
 _MAX_STRETCHES = 24
@@ -105,7 +108,8 @@ class RequestWatch(RelayObserver):
         record.has_begun = True
         record.received = 0 if request is None else len(request.body)
         self._tell(lambda watcher: watcher.begin(record, request))
-        return self
+        # What is planned in a thread is observed in this event loop all the same.
+        return LoopObserver(self) if record.received >= LARGE_BODY else self
 
     def end(
         self,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
+from threading import enumerate as enumerate_threads
+from threading import get_ident
 from typing import Any, NamedTuple
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from asides.dialects.dialect import HttpRequest
+from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayOutcome, RelayRequest
 from asides.settings import load_settings
 from asides.values.errors import RateLimited
@@ -27,13 +31,14 @@ from asides.values.parts import UnknownPart
 from asides_gateway.access_log import describe_request
 from asides_gateway.captured_body import BodyCapture
 from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.loop_observer import LoopObserver
 from asides_gateway.metrics import Metrics
 from asides_gateway.recent_requests import RecentRequests
 from asides_gateway.request_record import RequestRecord
 from asides_gateway.request_spans import describe_end
 from asides_gateway.service import Service
 from asides_gateway.summary_rows import COLUMNS, build_row
-from asides_gateway.watcher import RequestWatch, RequestWatcher
+from asides_gateway.watcher import LARGE_BODY, RequestWatch, RequestWatcher
 from asides_stage import Fail, Say, Stage
 from asides_stage.stage import Scene
 from tests.gateway.access.key_records import add_key, open_place
@@ -120,6 +125,48 @@ def test_nothing_of_the_content_is_kept_or_shown() -> None:
     assert (record.received, record.reply, "SECRET" in repr(record)) == (6, None, False)
     assert record.error is not None
     assert not hasattr(record.error, "__traceback__"), "it would keep what the request held"
+
+
+async def test_a_large_request_is_observed_in_its_event_loop() -> None:
+    """It is planned in a thread, and what watches it may belong to the loop."""
+    threads: list[int] = []
+
+    class Threads(RequestWatcher):
+        def change(self, record: RequestRecord) -> None:
+            threads.append(get_ident())
+
+    observer = _watch(Threads()).begin(RelayRequest("", "POST", "/v1/messages", body=b"x" * LARGE_BODY))
+    assert isinstance(observer, LoopObserver)
+    own = {name for name in vars(RelayObserver) if not name.startswith("_")}
+    assert own == {name for name in vars(LoopObserver) if not name.startswith("_")}, "a method is not passed on"
+    sent = HttpRequest("POST", "http://a.test", {}, b"", None)
+    observer.see_request(sent)
+    await asyncio.to_thread(observer.see_request, sent)
+    assert threads == [get_ident()] * 2
+
+
+async def test_an_error_of_an_observer_reaches_the_thread() -> None:
+    class Broken(RelayObserver):
+        def see_events(self, events: Sequence[Event]) -> None:
+            raise LookupError("broken")
+
+    with pytest.raises(LookupError):
+        await asyncio.to_thread(LoopObserver(Broken()).see_events, [])
+
+
+def test_a_gateway_plans_a_large_request_in_a_thread_and_a_small_one_in_its_loop() -> None:
+    planning: list[bool] = []
+
+    class Naming(RequestWatcher):
+        def change(self, record: RequestRecord) -> None:
+            if record.attempts and record.first_event is None:
+                planning.append(any(thread.name.startswith("asides-plan") for thread in enumerate_threads()))
+
+    with Stage([Say(text="42")] * 2) as stage, gateway_before(stage, Naming()) as gateway:
+        for text in ("?", "x" * LARGE_BODY):
+            body = {**chat(), "messages": [{"role": "user", "content": text}]}
+            assert ask(gateway, "POST", "/v1/chat/completions", body).status == 200
+    assert planning == [False, True]
 
 
 # --- all say the same -------------------------------------------------------------------------------------------------
