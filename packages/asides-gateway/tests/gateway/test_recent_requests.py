@@ -105,7 +105,7 @@ def test_a_tenant_with_many_requests_drives_out_its_own() -> None:
     assert (_names(recent, "bert"), _names(recent, "anna")) == (["b0", "b1", "b2"], [f"a{n}" for n in range(43, 50)])
     recent.set_capture("anna", True)
     for number in range(5):
-        _run(recent, f"large{number}", "anna", b"x" * 90_000)
+        _run(recent, f"large{number}", "anna", b"x" * 60_000)
     assert _names(recent, "bert") == ["b0", "b1", "b2"]
     assert "large4" in _names(recent, "anna")
     for number in range(20):
