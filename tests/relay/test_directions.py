@@ -104,7 +104,7 @@ def test_bytes_between_events_pass_when_they_come() -> None:
 
 def test_calls_without_ids_of_older_clients_go_out_as_they_came() -> None:
     """The strict stage takes them too: results belong to the calls in their order."""
-    calls = [{"function": {"name": name, "arguments": {}}} for name in ("look", "feel")]
+    calls: list[dict[str, object]] = [{"function": {"name": name, "arguments": {}}} for name in ("look", "feel")]
     tools = [
         {"type": "function", "function": {"name": name, "description": name, "parameters": {"type": "object"}}}
         for name in ("look", "feel")

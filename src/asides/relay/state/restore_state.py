@@ -129,8 +129,8 @@ def restore(
             each.states, each.failures = {}, ["off"]
     notices: list[Notice] = []
     records: tuple[StoredRecord, ...] = ()
-    if mode in HAS_STORE:
-        wanted = _list_wanted(work, keys, targets, knows)
+    if not has_nothing_to_restore(mode, targets):
+        wanted = _list_wanted(work, keys, knows)
         if wanted:
             found = yield ReadRecords(keys.tenant, wanted)
             if found is None:
@@ -158,15 +158,17 @@ def _find_origins(work: Sequence[_TurnAtWork], states: FoundStates) -> dict[str,
     return origins
 
 
+def has_nothing_to_restore(mode: StateMode, targets: Sequence[Target]) -> bool:
+    """Whether the store has nothing for these targets, so that a prompt without envelopes stays as it is."""
+    return mode not in HAS_STORE or (bool(targets) and all(map(_takes_nothing_back, targets)))
+
+
 def _list_wanted(
     work: Sequence[_TurnAtWork],
     keys: TenantKeys,
-    targets: Sequence[Target],
     knows: Callable[[Part], bool] | None = None,
 ) -> tuple[str, ...]:
     wanted: dict[str, None] = {}
-    if targets and all(_takes_nothing_back(target) for target in targets):
-        return ()
     for each in work:
         if each.needs_vault:
             each.levels = list_levels(each.turn, keys, each.reference)
