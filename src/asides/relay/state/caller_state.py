@@ -23,6 +23,7 @@ from asides.relay.steps import StoredRecord, UnconfirmedRecord, WriteRecord
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.reply import Reply
+from asides.values.traits import HAS_THOUGHTS, find_traits
 from asides.values.visibility import Visibility
 
 
@@ -73,7 +74,8 @@ class CallerState:
         mode = self._caller.config.state_mode
         origins, tenant = self._caller.origins, self._caller.request.tenant
         knows = None if origins is None else partial(origins.knows, tenant)
-        if self._has_no_envelopes() and has_nothing_to_restore(mode, targets):
+        is_bare = not find_traits(self.history) & HAS_THOUGHTS and self._has_no_envelopes()
+        if is_bare and has_nothing_to_restore(mode, targets):
             restored = RestoredPrompt(served.prompt)
         else:
             restored = yield from restore(served.prompt, self.keys, mode, targets=targets, knows=knows)

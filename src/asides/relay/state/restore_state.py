@@ -159,7 +159,7 @@ def _find_origins(work: Sequence[_TurnAtWork], states: FoundStates) -> dict[str,
 
 
 def has_nothing_to_restore(mode: StateMode, targets: Sequence[Target]) -> bool:
-    """Whether the store has nothing for these targets, so that a prompt without envelopes stays as it is."""
+    """Whether the store has nothing for these targets: a prompt without thoughts and envelopes stays as it is."""
     return mode not in HAS_STORE or (bool(targets) and all(map(_takes_nothing_back, targets)))
 
 
@@ -274,13 +274,14 @@ def _put_back(
     looked: list[tuple[int, StateSource, int]] = []
     unconfirmed: list[UnconfirmedRecord] = []
     has_more = False
+    refuses_bare = bool(targets) and all(map(_refuses_bare, targets))
     for each in reversed(work):  # the places before a turn stay right while it shrinks to one message
         state, source = _find_state(each, states, targets, notices)
         turn = each.turn
         if state is None and not each.has_envelopes:
             if each.levels:
                 looked.append((turn.start, source, 0))
-            if targets and all(map(_refuses_bare, targets)):
+            if refuses_bare:
                 messages[turn.start : turn.end] = map(withhold_bare, messages[turn.start : turn.end])
             continue
         if state is None:
@@ -327,6 +328,8 @@ def _find_state(
     work: _TurnAtWork, states: FoundStates, targets: Sequence[Target], notices: list[Notice]
 ) -> tuple[TurnState | None, StateSource]:
     """The state of a turn, and where it comes from. If two models gave like turns, that of the model which is asked."""
+    if not (states.by_key or work.states or work.reference):
+        return None, ""
     is_ambiguous = False
     was_edited = False
     for level in work.levels:
