@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from asides.flows.build_call import CallBuilder
+from asides.flows.steps import Now, Open, Step
 from asides.options import Options
+from asides.relay.relay import Relay, RelayConfig
 from asides.relay.relay_request import RelayRequest
+from asides.relay.steps import ReadRecords
+from asides.settings import Settings
 from asides_stage import Stage
 from asides_stage.stage import Fail, Raw, Say
 from tests.relay.relaying import FROM_CLAUDE, Door
@@ -126,3 +132,30 @@ def test_calls_without_ids_of_older_clients_go_out_as_they_came() -> None:
         response = Door(stage).post("/api/chat", body)
         assert stage.requests[0].json == {**body, "model": "qwen3"}
     assert response.status == 200, response.body
+
+
+def test_the_headers_of_the_client_travel_with_a_planned_request_too() -> None:
+    """A field of a beta is refused without its header."""
+    body = b'{"model":"anthropic:claude-opus-4-5","max_tokens":99,"messages":[{"role":"user","content":"?"}]}'
+    headers = {"anthropic-beta": "one-2026-01-01, two-2026-02-02", "authorization": "Bearer of-the-caller"}
+    with Stage(Say(text="Hi"), rules="lenient") as stage:
+        door = Door(stage, options=Options(temperature=0.5))
+        response = door.send(RelayRequest("", "POST", "/v1/messages", "", headers, body))
+        (received,) = stage.requests
+    assert response.status == 200, response.body
+    assert received.json["temperature"] == 0.5
+    assert {"one-2026-01-01", "two-2026-02-02"} <= {*received.headers["anthropic-beta"].replace(" ", "").split(",")}
+    assert "of-the-caller" not in str(received.headers)
+
+
+@pytest.mark.parametrize(("model", "reads"), [("openai-chat:gpt-4.1", False), ("deepseek:deepseek-chat", True)])
+def test_the_store_is_read_only_for_hosts_that_take_thinking_back(model: str, reads: bool) -> None:
+    said = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "Hi"}, {"role": "user", "content": "?"}]
+    body = msgspec.json.encode({"model": model, "messages": said})
+    builder = CallBuilder(Options(api_key="sk-test"), settings=Settings())
+    relay = Relay(builder, RelayConfig(state_mode="memory"))
+    flow = relay.begin(RelayRequest("", "POST", "/v1/chat/completions", body=body)).steps()
+    steps: list[Step] = [next(flow)]
+    while not isinstance(steps[-1], Open):
+        steps.append(flow.send(1.0 if isinstance(steps[-1], Now) else None))
+    assert any(isinstance(step, ReadRecords) for step in steps) is reads

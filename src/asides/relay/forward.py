@@ -84,6 +84,21 @@ def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[
     return HttpRequest("POST", url, headers, body, template.credential_header, template.direct)
 
 
+def add_caller_headers(request: HttpRequest, caller: Caller) -> HttpRequest:
+    """The request of a plan in the caller's own dialect, with the headers of the caller that it lacks. Those that list
+    features of a beta belong to fields of the body, so both lists count.
+    """
+    ours = {name.lower(): name for name in request.headers}
+    more: dict[str, str] = {}
+    for name, value in select_request_headers(caller.request.headers, trusted=caller.config.trusts_callers).items():
+        if name not in ours:
+            more[name] = value
+        elif name.endswith("-beta"):
+            listed = f"{request.headers[ours[name]]},{value}".split(",")
+            more[ours[name]] = ",".join(dict.fromkeys(each.strip() for each in listed if each.strip()))
+    return msgspec.structs.replace(request, headers={**request.headers, **more}) if more else request
+
+
 def _make_template(target: Target, stream: bool) -> HttpRequest:
     return find_dialect(target.dialect).encode(Prompt((user("."),), stream=stream, max_tokens=1), target)[0]
 

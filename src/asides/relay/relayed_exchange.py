@@ -21,7 +21,7 @@ from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse
 from asides.relay.find_changes import Changes
-from asides.relay.forward import select_response_headers
+from asides.relay.forward import add_caller_headers, select_response_headers
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.carry_state import StateCarrier
@@ -103,6 +103,8 @@ class RelayedExchange(WrittenExchange):
         self._shows_thinking = shows_thinking
         self._visibility = visibility
         asked = msgspec.structs.replace(served, prompt=call.prompt)
+        quirks = call.target.quirks
+        self._is_own_dialect = call.target.dialect == caller.dialect and quirks.transport == "direct"
         self._passes = not changes.reply
         """Whether the provider's bytes are the reply."""
         changed: tuple[Notice, ...] = ()
@@ -188,6 +190,8 @@ class RelayedExchange(WrittenExchange):
                     yield from self._pass(step.events) if self._passes else self._write(step.events)
                     continue
                 if type(step) is Open:
+                    if self._exchange.is_planned and self._is_own_dialect:
+                        step = Open(add_caller_headers(step.request, caller))
                     self._begin_request(step.request)
                 elif type(step) is Read and self._has_more():
                     # The bytes between events: pings, comments, and what we do not know.
