@@ -20,7 +20,7 @@ from asides_gateway.access.key_store import KEY_FORM, digest_key
 from asides_gateway.gateway_settings import GatewaySettings, is_loopback
 
 if TYPE_CHECKING:
-    from multidict import CIMultiDictProxy
+    from asides_gateway.web import Headers
 
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 KEY_PARAMETER = "key"
@@ -50,7 +50,6 @@ class Refusal(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-Headers: TypeAlias = "CIMultiDictProxy[str]"
 Identified: TypeAlias = Identity | Refusal
 
 

@@ -7,13 +7,13 @@ import time
 from typing import Annotated, Any
 
 import msgspec
-from aiohttp import web
 
 from asides import __version__
 from asides.conversations.async_ import AsyncConversation
 from asides.conversations.store.conversation_names import make_name
 from asides.relay.allowed_models import AllowedModels
 from asides.relay.routes import find_route
+from asides_gateway import web
 from asides_gateway.access.turn_meter import TurnMeter
 from asides_gateway.page_messages import read_note, show_message
 from asides_gateway.page_models import (
@@ -140,7 +140,7 @@ class ConversationsApi:
                 "default_model": await self._find_default(request),
                 "efforts": ALL_EFFORTS,
                 "keeps_thinking": self._service.builder.settings.keep_thinking,
-                "inspector": {"captures_bodies": captures_bodies(request, self._find_tenant(request))},
+                "inspector": {"captures_bodies": captures_bodies(self._service, self._find_tenant(request))},
             }
         )
 

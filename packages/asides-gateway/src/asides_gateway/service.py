@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,6 +32,9 @@ from asides_gateway.gateway_database import open_database, prepare_database
 from asides_gateway.gateway_settings import GatewaySettings, check_address
 from asides_gateway.relay_key_watch import watch_relay_key
 from asides_gateway.watcher import RequestWatcher
+
+if TYPE_CHECKING:
+    from asides_gateway.recent_requests import RecentRequests
 
 BUSY = "the gateway has as many requests under way as it may have. To do: try again later."
 MOST_WAIT = 1.0
@@ -76,6 +80,8 @@ class Service:
             self.degraded_checks.append(lambda: None if link.is_up else "redis")
         self.watchers: list[RequestWatcher] = []
         """Who is told of requests. Add them before the first request."""
+        self.recent_requests: RecentRequests | None = None
+        """The requests that the inspector shows; None without the page."""
         self.use(call_settings)
         # Whether clients need a key decides about what they may see.
         self.keys.on_change = lambda: self.use(self._call_settings)

@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 
 import msgspec
 import pytest
-from aiohttp import web
 
 from asides.options import Options
 from asides.relay.observer import RelayObserver
@@ -19,6 +18,7 @@ from asides.relay.steps import UnconfirmedRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.values.messages import Prompt, user
 from asides.values.thinking import Thinking
+from asides_gateway import web
 from asides_gateway.relay_handler import read_client
 from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides_stage import Say, Stage
