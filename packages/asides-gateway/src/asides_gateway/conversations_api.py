@@ -43,7 +43,7 @@ from asides_gateway.page_store import PageStore, StoredMessage
 from asides_gateway.page_tables import MOST_TITLE, NO_LIMIT, PageConversation, PageSettings
 from asides_gateway.page_turn import PageStream, PageTurn
 from asides_gateway.requests_api import captures_bodies
-from asides_gateway.service import BUSY, Service
+from asides_gateway.service import Service
 from asides_gateway.watched_turn import ServiceClient, WatchedTurn
 
 PREFIX = "/ui/api"
@@ -250,12 +250,12 @@ class ConversationsApi:
         chosen = await asyncio.to_thread(
             lambda: choose_model(name, thinking, service.builder, may_name_files=is_owner, allowed=allowed)
         )
-        if service.is_busy:
-            raise PageError(BUSY, "too_many", 503)
+        if (busy := service.find_busy(identity.tenant)) is not None:
+            raise PageError(busy.message, "too_many", busy.status)
         key, meter = identity.key, TurnMeter(service.meters, identity.key)
         watched = WatchedTurn(request, service, identity.tenant, "" if key is None else key.id)
         turn = PageTurn(self.store, found, chosen, watched, service.builder.visibility, meter)
-        service.open_requests += 1
+        service.begin_request(identity.tenant)
         try:
             stream = await turn.open(text)
             await self._keep_choice(request, found, chosen, thinking)
@@ -271,7 +271,7 @@ class ConversationsApi:
                 await page.close()
             return page.response
         finally:
-            service.open_requests -= 1
+            service.end_request(identity.tenant)
             await turn.close()
 
     async def _keep_choice(

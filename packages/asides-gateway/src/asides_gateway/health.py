@@ -35,7 +35,8 @@ def add_health(app: web.Application, service: Service) -> None:
         if problem is not None and (draining.is_set() or not service.database.is_shared):
             return _answer({"status": "not ready", "reason": problem}, 503)
         # All instances would leave at once if one shared store were a reason to.
-        degraded = [*([] if problem is None else [STORE]), *service.list_degraded()]
+        has_failed = problem is not None or service.has_store_failed
+        degraded = [*([STORE] if has_failed else []), *service.list_degraded()]
         answer = {"status": "ready", "degraded": degraded} if degraded else {"status": "ready"}
         return _answer(answer)
 

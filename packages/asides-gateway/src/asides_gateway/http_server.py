@@ -144,8 +144,10 @@ class AcceptErrors:
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """Handle an error."""
-        problem = context.get("exception")
-        if not (isinstance(problem, OSError) and "accept" in str(context.get("message", ""))):
+        problem, message = context.get("exception"), str(context.get("message", ""))
+        if "_start_serving" in message:
+            return  # asyncio tries to accept again after a second, and the server has closed.
+        if not (isinstance(problem, OSError) and "accept" in message):
             loop.default_exception_handler(context)
         elif (now := time.monotonic()) >= self._next_line:
             self._next_line = now + 60

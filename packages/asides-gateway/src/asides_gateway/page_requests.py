@@ -132,7 +132,7 @@ def find_tenant(request: web.Request, authenticator: Authenticator) -> str:
 
 def find_identity(request: web.Request, authenticator: Authenticator) -> Identity:
     """Who asks, with the limits of the key. Raises PageError as `find_tenant` does."""
-    found = authenticator.identify(request.headers, request.raw_query)
+    found = authenticator.identify(request.headers, request.raw_query, method=request.method)
     if isinstance(found, Refusal):
         raise PageError(found.message, found.code, found.status)
     return found

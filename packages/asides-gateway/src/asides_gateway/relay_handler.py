@@ -15,6 +15,7 @@ from asides.relay.error_response import RelayRefusal, write_error_response
 from asides.relay.relay import RelayExchange
 from asides.relay.relay_config import STREAM_HEADERS, make_request_id
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.state.restore_state import STORE_FAILED
 from asides.relay.streams.relay_stream import AsyncRelayStream
 from asides_gateway import web
 from asides_gateway.access.key_meter import build_caller_limits
@@ -29,7 +30,7 @@ from asides_gateway.authenticate import (
     write_preflight_headers,
 )
 from asides_gateway.read_body import read_body
-from asides_gateway.service import BUSY, Service
+from asides_gateway.service import Service
 from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher, begin_watching
 
 _log = logging.getLogger("asides.gateway")
@@ -50,7 +51,9 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
     method, path, query = request.method, request.raw_path, request.raw_query
     asks_first = is_preflight(method, request.headers)
     is_open = method == "HEAD" and path == "/"
-    identity = await service.authenticator.admit(request.headers, query, is_open=is_open, is_preflight=asks_first)
+    identity = await service.authenticator.admit(
+        request.headers, query, method=method, is_open=is_open, is_preflight=asks_first
+    )
     headers = collect_headers(request)
     query = remove_key(query)
     refusal: RelayRefusal | None = None
@@ -59,11 +62,12 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
         identity = Identity()
     elif asks_first and identity.allowed_origin:
         return web.Response(status=204, headers=write_preflight_headers(identity.allowed_origin, request.headers))
-    elif service.is_busy:
-        refusal = RelayRefusal(BUSY, status=503, headers={"retry-after": _BUSY_SECONDS})
+    elif (busy := service.find_busy(identity.tenant)) is not None:
+        refusal = RelayRefusal(busy.message, status=busy.status, headers={"retry-after": _BUSY_SECONDS})
     name = make_request_id()
     relayed: RelayRequest | None = None
-    service.open_requests += 1
+    tenant = identity.tenant
+    service.begin_request(tenant)
     try:
         if refusal is None:
             try:
@@ -83,7 +87,7 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
             return await answer.refuse(refusal or RelayRefusal(_FAULT, status=500))
         return await answer.relay(relayed)
     finally:
-        service.open_requests -= 1
+        service.end_request(tenant)
 
 
 class _Answer:
@@ -171,6 +175,8 @@ class _Answer:
             if self._stream is not None:
                 await self._stream.close()
                 self._outcome = self._stream.outcome
+                if self._outcome is not None and any(each.code == STORE_FAILED for each in self._outcome.notices):
+                    service.note_store_failure()
             self._tell_end(how)
         return response
 

@@ -81,7 +81,7 @@ async def _check_caller(request: web.Request, handler: web.Handler, service: Ser
     asks_first = is_preflight(request.method, request.headers)
     is_open = route in _OPEN or (route == METRICS_PATH and service.settings.open_metrics)
     found = await service.authenticator.admit(
-        request.headers, request.raw_query, is_open=is_open, is_preflight=asks_first
+        request.headers, request.raw_query, method=request.method, is_open=is_open, is_preflight=asks_first
     )
     if isinstance(found, Refusal):
         return answer_error(found.message, found.code, found.status, found.headers)

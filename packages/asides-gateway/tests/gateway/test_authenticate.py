@@ -41,9 +41,11 @@ def make_headers(*headers: tuple[str, str]) -> Headers:
     return Headers((name.lower().encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers)
 
 
-def identify(*headers: tuple[str, str], query: str = "", is_open: bool = False, **settings: object) -> Identified:
+def identify(
+    *headers: tuple[str, str], query: str = "", method: str = "GET", is_open: bool = False, **settings: object
+) -> Identified:
     own = GatewaySettings(**settings)  # type: ignore[arg-type]
-    return Authenticator(own).identify(make_headers(*headers), query, is_open=is_open)
+    return Authenticator(own).identify(make_headers(*headers), query, method=method, is_open=is_open)
 
 
 def status(found: Identified) -> int:
@@ -198,6 +200,9 @@ def test_requests_across_sites_without_an_origin() -> None:
     site = ("sec-fetch-site", "cross-site")
     assert status(identify(site, ("sec-fetch-mode", "no-cors"))) == 403
     assert status(identify(site, ("sec-fetch-mode", "navigate"))) == 200  # a link to the page
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):  # a form, which sends no key and changes something
+        assert status(identify(site, ("sec-fetch-mode", "navigate"), method=method)) == 403
+    assert status(identify(site, ("sec-fetch-mode", "navigate"), method="HEAD")) == 200
     other_port = ("sec-fetch-site", "same-site")
     assert status(identify(other_port, ("sec-fetch-mode", "no-cors"))) == 403
     assert status(identify(other_port, ("sec-fetch-mode", "navigate"))) == 200

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from asides_gateway.service import Service
 from asides_gateway.web_app import make_app
 from asides_stage import Stage
 from tests.gateway.app_client import open_client
-from tests.gateway.served import serve, write_settings
+from tests.gateway.served import ask_first, play_turns, serve, write_settings
 
 KEY = "sk-gateway-0123456789"
 
@@ -95,3 +97,18 @@ async def test_a_redis_that_is_away_is_told_and_costs_no_readiness() -> None:
         await service.windows.take("k", KeyLimits(rpm=1), 0)
         status, body = await _ask(client, "/readyz")
         assert (status, body) == (200, {"status": "ready", "degraded": ["redis"]})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the files of another process")
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    """Nothing more can be written to a file: requests are answered, and the state of their turns is lost."""
+    with Stage(play_turns()) as stage:
+        write_settings(tmp_path, stage.url)
+        with serve(tmp_path) as served:
+            assert served.post("/v1/chat/completions", ask_first(1))[0] == 200
+            assert served.get("/readyz") == (200, '{"status": "ready"}')
+            (journal,) = tmp_path.rglob("vault.db-wal")
+            limit = journal.stat().st_size
+            resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+            assert served.post("/v1/chat/completions", ask_first(2))[0] == 200
+            assert served.get("/readyz") == (200, '{"status": "ready", "degraded": ["store"]}')
