@@ -194,6 +194,8 @@ class ClientConnection(HttpToolsProtocol):
     def _refuse(self, status: HTTPStatus, message: str) -> None:
         """Answer outside of the application, and close the connection."""
         self._is_refused = True
+        if status is HTTPStatus.SERVICE_UNAVAILABLE:
+            self.config.note_full()
         if not self.is_idle and self.cycle.response_started:
             self.transport.abort()
             return

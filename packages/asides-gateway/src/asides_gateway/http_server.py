@@ -28,6 +28,19 @@ MAX_UNSENT = 256 * MEGABYTE
 _LOOK_SECONDS = 5.0
 
 
+class MinuteLog:
+    """Logs one line a minute, however often it is asked."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def warn(self, text: str) -> None:
+        """Log the line, unless there was one within the last minute."""
+        if (now := time.monotonic()) >= self._next:
+            self._next = now + 60
+            _log.warning("%s", text)
+
+
 class ServerConfig(uvicorn.Config):
     """The configuration of uvicorn, and the bounds of connections."""
 
@@ -52,6 +65,14 @@ class ServerConfig(uvicorn.Config):
         self.head_bytes = 0
         """The bytes of heads that have not arrived in full."""
         self.max_unsent = MAX_UNSENT
+        self._full = MinuteLog()
+
+    def note_full(self) -> None:
+        """A connection was refused."""
+        self._full.warn(
+            f"connections are refused: {self.max_connections} are open, or their heads take too much. To do: raise the "
+            "limit of open files (ulimit -n), or run more workers."
+        )
 
 
 class GatewayServer(uvicorn.Server):
@@ -140,18 +161,17 @@ class AcceptErrors:
     """Handles errors of the event loop: one line a minute for connections that cannot be accepted."""
 
     def __init__(self) -> None:
-        self._next_line = 0.0
+        self._log = MinuteLog()
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         """Handle an error."""
         problem, message = context.get("exception"), str(context.get("message", ""))
         if "_start_serving" in message:
             return  # asyncio tries to accept again after a second, and the server has closed.
-        if not (isinstance(problem, OSError) and "accept" in message):
-            loop.default_exception_handler(context)
-        elif (now := time.monotonic()) >= self._next_line:
-            self._next_line = now + 60
-            _log.error(
-                "connections cannot be accepted: %s. To do: raise the limit of open files (ulimit -n).",
-                problem.strerror or type(problem).__name__,
+        if isinstance(problem, OSError) and "accept" in message:
+            self._log.warn(
+                f"connections cannot be accepted: {problem.strerror or type(problem).__name__}. To do: raise the limit "
+                "of open files (ulimit -n)."
             )
+        else:
+            loop.default_exception_handler(context)
