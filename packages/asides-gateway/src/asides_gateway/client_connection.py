@@ -10,6 +10,7 @@ import asyncio
 import logging
 import re
 import sys
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -73,13 +74,16 @@ class ClientConnection(HttpToolsProtocol):
         """The bytes that arrived since the head under way began."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._extensions: dict[str, Any] = {}
+        self._joined: _JoinedTransport | None = None
+        self._on_left: Callable[[], None] | None = None
 
     # --- the connection -----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to watch the first head."""
         super().connection_made(transport)
-        self._extensions = {EXTENSION: {"abort": transport.abort}}
+        self._extensions = {EXTENSION: {"abort": transport.abort, "watch": self._watch_client}}
+        self._joined = _JoinedTransport(transport, self.loop)
         if len(self.connections) > self.config.max_connections:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
             return
@@ -89,6 +93,8 @@ class ClientConnection(HttpToolsProtocol):
         """Stop watching."""
         self._end_head()
         super().connection_lost(exc)
+        if self._on_left is not None:
+            self._on_left()
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived."""
@@ -152,11 +158,12 @@ class ClientConnection(HttpToolsProtocol):
             raise ValueError("no host, or several")
         self._in_head = False
         super().on_headers_complete()
+        self.cycle.transport = self._joined  # type: ignore[assignment] # it has what the cycle uses
         if is_1_0:
             # No chunks: the end of the connection is that of the body.
             self.cycle.chunked_encoding = False
             self.cycle.expected_content_length = sys.maxsize
-            self.scope["extensions"] = {EXTENSION: {"abort": self.transport.abort, "until_close": True}}
+            self.scope["extensions"] = {EXTENSION: {**self._extensions[EXTENSION], "until_close": True}}
 
     def on_message_complete(self) -> None:
         """A request has arrived in full."""
@@ -181,6 +188,13 @@ class ClientConnection(HttpToolsProtocol):
         if self._in_head or self.is_idle:
             self.transport.abort()
 
+    def _watch_client(self, on_left: Callable[[], None] | None) -> None:
+        """Call this when the client leaves; None: no longer."""
+        if on_left is not None and self.transport.is_closing():
+            on_left()
+        else:
+            self._on_left = on_left
+
     # --- refusals -----------------------------------------------------------------------------------------------------
 
     def send_400_response(self, msg: str) -> None:
@@ -201,6 +215,11 @@ class ClientConnection(HttpToolsProtocol):
             return
         path = self.url.partition(b"?")[0].decode("latin-1") if self._in_message else ""
         body = write_fault(message, status, path)
+        if self._in_head:
+            # One read may bring thousands of headers, or 256 KB of one.
+            self.headers.clear()
+            self.url = b""
+            self.parser = None  # type: ignore[assignment] # as in connection_lost
         headers = {
             **SAFE_HEADERS,
             "server": "asides",
@@ -217,6 +236,39 @@ class ClientConnection(HttpToolsProtocol):
             self.transport.write_eof()
         else:
             self.transport.close()
+
+
+class _JoinedTransport:
+    """Writes the head of a response together with the first part of its body, in one packet."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held = b""
+        self._is_scheduled = False
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        """Write, at the latest when the event loop turns."""
+        if self._held:
+            self._transport.write(self._held + data)
+            self._held = b""
+        elif data.startswith(b"HTTP/1.1 ") and not self._is_scheduled:
+            self._held, self._is_scheduled = data, True
+            self._loop.call_soon(self._flush)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close the connection after what was written."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        self._is_scheduled = False
+        if self._held:
+            self._transport.write(self._held)
+            self._held = b""
 
 
 _LINGER_SECONDS = 2.0

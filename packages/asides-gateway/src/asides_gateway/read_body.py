@@ -66,7 +66,8 @@ async def _read_parts(request: web.Request, most: int, seconds: float) -> bytes:
                 if size > most:
                     raise _refuse_size(most)
                 pieces.append(piece)
-                limit.reschedule(min(deadline, loop.time() + _LONGEST_PAUSE))
+                if not request.body_arrived:
+                    limit.reschedule(min(deadline, loop.time() + _LONGEST_PAUSE))
     except TimeoutError:
         raise RelayRefusal(
             "the body of the request did not arrive in time. To do: send it again.",

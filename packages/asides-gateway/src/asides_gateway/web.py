@@ -20,8 +20,8 @@ Handler: TypeAlias = Callable[["Request"], Awaitable["StreamResponse"]]
 Hook: TypeAlias = Callable[["Application"], Awaitable[None]]
 
 EXTENSION = "asides"
-"""The ASGI extension of our own server: `abort` breaks a connection off, `until_close` says that the end of the
-connection is the end of the body (HTTP/1.0)."""
+"""The ASGI extension of our own server: `abort` breaks a connection off, `watch` calls back when the client leaves, for
+less than a task costs, `until_close` says that the end of the connection is the end of the body (HTTP/1.0)."""
 LINGER_SECONDS = 10.0
 """How long the rest of a body is read and dropped after a response: closing earlier would reset the connection, and the
 client would lose the response."""
@@ -174,13 +174,20 @@ class Request:
 
     def watch(self) -> None:
         """Cancel the handler when the client leaves. Call it once no more of the body will be read."""
-        if self._watching is None:
-            self._task = asyncio.current_task()
+        if self._task is not None:
+            return
+        self._task = asyncio.current_task()
+        if (watch := self._extension.get("watch")) is not None:
+            watch(self._leave)
+        else:
             self._watching = asyncio.get_running_loop().create_task(self._watch())
 
     async def _watch(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+        self._leave()
+
+    def _leave(self) -> None:
         if not self._finished and self._task is not None:
             self._has_left = True
             self._task.cancel()
@@ -213,8 +220,7 @@ class Request:
         """Send a part of the body. Waits for a client that reads slowly."""
         if is_last:
             self._finished = True
-            if self._watching is None:
-                self._lingers = not self.body_arrived
+            self._lingers = not self.body_arrived
         more = not is_last or self._lingers or self.is_http_1_0
         if data or not more:
             await self._write({"type": "http.response.body", "body": data, "more_body": more})
@@ -255,6 +261,8 @@ class Request:
         finally:
             if self._watching is not None:
                 self._watching.cancel()
+            elif self._task is not None:
+                self._extension["watch"](None)
 
     async def _run(self, handler: Handler) -> None:
         try:

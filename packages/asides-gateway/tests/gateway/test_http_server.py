@@ -43,7 +43,7 @@ def test_heads_without_an_end_take_no_memory(name: str) -> None:
         sent = _send_endlessly(gateway, begins, piece * 1000)
         grown = gateway.measure_memory() - before
         assert ask(gateway, "GET", "/healthz").status == 200
-    assert grown < 24 * MEGABYTE, f"{grown / MEGABYTE:.1f} MB for {sent / MEGABYTE:.0f} MB of heads"
+    assert grown < 20 * MEGABYTE, f"{grown / MEGABYTE:.1f} MB for {sent / MEGABYTE:.0f} MB of heads"
 
 
 def _send_endlessly(gateway: GatewayProcess, begins: bytes, piece: bytes, seconds: float = 3.0) -> int:
