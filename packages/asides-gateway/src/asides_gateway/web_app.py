@@ -5,6 +5,8 @@ Everything that no other handler has is a request for the relay.
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from asides_gateway import web
 from asides_gateway.authenticate import (
     SAFE_HEADERS,
@@ -21,6 +23,7 @@ from asides_gateway.page_requests import answer_error
 from asides_gateway.relay_handler import handle_relayed
 from asides_gateway.requests_api import add_routes as add_requests
 from asides_gateway.serve_page import add_routes as add_page
+from asides_gateway.serve_page import is_browser_at_root
 from asides_gateway.service import Service
 
 # The routes that need no key: the files of the page, and the way to it. A route is named as it was added, so that no
@@ -39,6 +42,8 @@ def make_app(service: Service) -> web.Application:
 
     async def relay(request: web.Request) -> web.StreamResponse:
         # It answers in the caller's dialect, and so checks the caller by itself.
+        if service.settings.page and is_browser_at_root(request):
+            return web.Response(status=302, headers={"location": f"{quote(request.root_path)}/ui/"})
         return await handle_relayed(request, service)
 
     async def check(request: web.Request, handler: web.Handler) -> web.StreamResponse:
