@@ -14,6 +14,7 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from asides_gateway.authenticate import SAFE_HEADERS
@@ -65,6 +66,8 @@ class ClientConnection(HttpToolsProtocol):
         """When the client was first seen to take nothing of what waits for it."""
         self.unsent = 0
         """The bytes that waited for the client when they were last counted."""
+        self.had_request = False
+        """True once a request has arrived."""
         self._is_refused = False
         self._dropped = 0
         """The bytes that arrived after a refusal."""
@@ -126,12 +129,6 @@ class ClientConnection(HttpToolsProtocol):
         """True between two requests."""
         return not self.had_request or self.cycle.response_complete
 
-    @property
-    def had_request(self) -> bool:
-        """True once a request has arrived."""
-        cycle: object = self.cycle  # None, whatever its annotation says.
-        return cycle is not None
-
     def timeout_keep_alive_handler(self) -> None:
         """The connection has rested long enough."""
         if self.transport.get_write_buffer_size():
@@ -158,6 +155,7 @@ class ClientConnection(HttpToolsProtocol):
             raise ValueError("no host, or several")
         self._in_head = False
         super().on_headers_complete()
+        self.had_request = True
         self.cycle.transport = self._joined  # type: ignore[assignment] # it has what the cycle uses
         if is_1_0:
             # No chunks: the end of the connection is that of the body.
@@ -219,7 +217,7 @@ class ClientConnection(HttpToolsProtocol):
             # One read may bring thousands of headers, or 256 KB of one.
             self.headers.clear()
             self.url = b""
-            self.parser = None  # type: ignore[assignment] # as in connection_lost
+            self.parser = HttpRequestParser(self)
         headers = {
             **SAFE_HEADERS,
             "server": "asides",

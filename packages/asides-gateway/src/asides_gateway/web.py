@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote
@@ -439,16 +439,6 @@ class Application:
         """Call after the last request."""
         for hook in self.on_cleanup:
             await hook(self)
-
-    @asynccontextmanager
-    async def running(self) -> Any:
-        """Start the application, and close it at the end."""
-        try:
-            await self.startup()
-            yield self
-        finally:
-            await self.shutdown()
-            await self.cleanup()
 
     # --- requests -----------------------------------------------------------------------------------------------------
 

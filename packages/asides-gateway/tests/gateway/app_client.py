@@ -25,13 +25,14 @@ async def open_client(app: Application) -> AsyncGenerator[aiohttp.ClientSession,
     ready = asyncio.Event()
     settings = GatewaySettings(port=0, drain_seconds=1)
     sockets = open_sockets(settings.host, 0)
-    async with app.running():
-        server = GatewayServer(app, settings, ready.set)
-        serving = asyncio.create_task(server.serve(sockets))
-        await ready.wait()
-        try:
-            async with aiohttp.ClientSession(name_address(sockets[0]), raise_for_status=_read_all) as client:
-                yield client
-        finally:
-            server.stop()
-            await serving
+    await app.startup()
+    server = GatewayServer(app, settings, ready.set)
+    serving = asyncio.create_task(server.serve(sockets))
+    await ready.wait()
+    try:
+        async with aiohttp.ClientSession(name_address(sockets[0]), raise_for_status=_read_all) as client:
+            yield client
+    finally:
+        server.stop()
+        await serving
+        await app.cleanup()

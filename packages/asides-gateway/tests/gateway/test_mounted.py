@@ -52,7 +52,7 @@ def serve(application: Any, **options: Any) -> Generator[Served, None, None]:
 
 def make_gateway(stage: Stage, **settings: Any) -> MountedGateway:
     options = Options(base_url=stage.url, api_key="sk-upstream")
-    given = {"keys": (KEY,), **settings}
+    given: dict[str, Any] = {"keys": (KEY,), **settings}
     return asides_gateway.app(GatewaySettings(**given), load_settings(environ={}, files=[]), options=options)
 
 
