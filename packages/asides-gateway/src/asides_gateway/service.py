@@ -154,8 +154,11 @@ class Service:
             del self._open_by_tenant[tenant]
 
     def note_store_failure(self) -> None:
-        """Reasoning state could not be read or written, as on a full disk: `has_store_failed` for a minute."""
-        self._store_failed_at = time.monotonic()
+        """Reasoning state could not be read or written, as on a full disk: `has_store_failed` for a minute. The outage
+        of a database has an end of its own.
+        """
+        if self.database.problem is None:
+            self._store_failed_at = time.monotonic()
 
     @property
     def has_store_failed(self) -> bool:
