@@ -379,7 +379,8 @@ def _read_files(files: list[NewFile]) -> tuple[Part, ...]:
 def _show(conversation: PageConversation) -> dict[str, Any]:
     return {
         "id": conversation.id,
-        "title": conversation.title,
+        # Made of the first words, which text files may follow.
+        "title": conversation.title.partition(" <file name=")[0],
         "model": conversation.model,
         "thinking": conversation.thinking,
         "created_at": conversation.created,

@@ -6,7 +6,7 @@ However it ends, what arrived is in the conversation, with a note about how it e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from secrets import token_hex
 from typing import Any
@@ -105,7 +105,10 @@ class PageTurn:
             text = self._choose_continuation(conversation.messages)
             options = merge_options(options, Options(recover=True))
         if text is not None:
-            conversation.append(Message("user", attach(files, (Text(text),))) if files else text)
+            # The question leads: a title is made of the first words.
+            others = [part for part in files if not isinstance(part, Text)]
+            texts = [part for part in files if isinstance(part, Text)]
+            conversation.append(Message("user", attach(others, (Text(text), *texts))) if files else text)
             self._has_question = True
         self._length = len(conversation.messages)
         try:
@@ -152,12 +155,12 @@ class PageTurn:
         except AsidesError as problem:
             error, stopped = problem, "error"
         except (asyncio.CancelledError, ConnectionError):
-            await self._end(stream, "stopped", None)
+            await finish(self._end(stream, "stopped", None))
             raise
         except Exception as problem:  # noqa: BLE001 - whatever is wrong with us, the page gets an end
             report_fault(problem)
             error, stopped = ProtocolError(_FAULT), "error"
-        last = await self._end(stream, stopped, error)
+        last = await finish(self._end(stream, stopped, error))
         # Whoever sees the last event may ask again at once, also another instance.
         await self._release()
         await write(writer.finish() + last)
@@ -252,6 +255,23 @@ class PageTurn:
             self._held = False
             with suppress(AsidesError):
                 await run_to_end(lambda: self._store.release(self._about, self._holder))
+
+
+async def finish(work: Coroutine[Any, Any, bytes]) -> bytes:
+    """Do the work to its end, however often this task is cancelled: a reader that stops is noticed by a failed write
+    first, and by the lost connection later.
+    """
+    running = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as problem:
+            cancelled = problem
+    if cancelled is not None:
+        running.exception()
+        raise cancelled
+    return running.result()
 
 
 def _find_stop(reply: Reply) -> str | None:
