@@ -59,8 +59,8 @@ THEMES = {
     ),
     "thinking": Theme(
         "Thinking",
-        "Asking for thinking, and thinking as a value. [Thinking](../thinking.md), [inline tags](../inline-tags.md) and "
-        "[data at rest](../data-at-rest.md) are the guides.",
+        "Asking for thinking, and thinking as a value. [Thinking](../thinking.md), [inline tags](../inline-tags.md) "
+        "and [data at rest](../data-at-rest.md) are the guides.",
         ("asides.values.thinking", "asides.wire.inline_tags", "asides.datasets."),
     ),
     "agents": Theme(
