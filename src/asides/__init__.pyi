@@ -27,6 +27,8 @@ from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
 from asides.database import StoreError as StoreError
 from asides.database import StoreUnavailable as StoreUnavailable
+from asides.datasets.audit import AuditFinding as AuditFinding
+from asides.datasets.audit import audit as audit
 from asides.datasets.separator import RowSeparator as RowSeparator
 from asides.datasets.separator import separate_many as separate_many
 from asides.dialects import register_dialect as register_dialect
@@ -167,6 +169,7 @@ __all__ = [
     "AsyncConversationStream",
     "AsyncRunStream",
     "AsyncStream",
+    "AuditFinding",
     "AuthError",
     "BadArguments",
     "BadRequest",
@@ -286,6 +289,7 @@ __all__ = [
     "ask",
     "ask_many",
     "assistant",
+    "audit",
     "blocks",
     "decode",
     "diagnose",

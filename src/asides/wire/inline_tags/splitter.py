@@ -234,6 +234,10 @@ class Splitter:
         number, role, place = self._unclosed or (0, Role.OPEN, 0)
         if code.fence and code.fences == number and role is Role.ORPHAN:
             thought = "".join(held[:place])
+            found = self._rules.orphans.whole(held[place], 0)
+            closing = None if found is None else self._rules.orphans.find_tag(found)
+            if closing is not None:
+                self._note_orphan(closing.grammar)
             if late:
                 self._move(thought)
             else:
