@@ -1,25 +1,20 @@
-"""Writes docs/api/*.md, the pages of the API reference, from the table of public names in src/asides/__init__.py.
+"""Writes the pages of the API reference, api/*.md, from the table of public names in src/asides/__init__.py.
 
-    python scripts/api_pages.py            write them
-    python scripts/api_pages.py --check    fail when they are not current
-
-A page names the objects; mkdocstrings fills in their signatures and docstrings when the site is built. A new module
-with public names gets its theme in `THEMES`.
+`scripts/site_hooks.py` adds them while MkDocs builds the site; they are not files of the repository. A page names the
+objects, and mkdocstrings fills in their signatures and docstrings. A new module with public names gets its theme in
+`THEMES`.
 """
 
 from __future__ import annotations
 
 import ast
 import runpy
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "src" / "asides"
-FOLDER = ROOT / "docs" / "api"
-_HEAD = "<!-- Written by scripts/api_pages.py. Do not edit. -->\n\n"
 
 
 class Theme(NamedTuple):
@@ -59,9 +54,9 @@ THEMES = {
     ),
     "thinking": Theme(
         "Thinking",
-        "Asking for thinking, and thinking as a value. [Thinking](../thinking.md) and [inline tags](../inline-tags.md) "
-        "are the guides.",
-        ("asides.values.thinking", "asides.wire.inline_tags"),
+        "Asking for thinking, and thinking as a value. [Thinking](../thinking.md), [inline tags](../inline-tags.md) "
+        "and [data at rest](../data-at-rest.md) are the guides.",
+        ("asides.values.thinking", "asides.wire.inline_tags", "asides.datasets."),
     ),
     "agents": Theme(
         "Agents and tools",
@@ -145,7 +140,7 @@ def collect_names(names_by_module: Mapping[str, str]) -> dict[str, list[str]]:
     pages: dict[str, list[str]] = {page: [] for page in THEMES}
     for module, names in names_by_module.items():
         pages[find_theme(module)] += [f"asides.{name}" for name in names.split()]
-    pages["calling"].append("asides.aio")
+    pages["calling"] += ["asides.aio", "asides.options.Options"]
     pages["drop-in-clients"] += _CLIENTS
     pages["front-ends"].append("asides.ui")
     pages["batches"] += [f"asides_batch.{name}" for name in read_exported(_BATCH / "__init__.py")]
@@ -169,8 +164,9 @@ def _order(path: str) -> tuple[bool, bool, str]:
     return name[0].isupper(), name == "aio", name.lower()
 
 
-def write_pages(names_by_module: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    """Each page and its text."""
+def write_pages() -> Iterator[tuple[str, str]]:
+    """Each page: its path below docs/, and its text."""
+    names_by_module = runpy.run_path(str(HOME / "__init__.py"))["_NAMES_BY_MODULE"]
     for page, names in collect_names(names_by_module).items():
         theme = THEMES[page]
         blocks = [f"# {theme.title}", theme.opening]
@@ -186,25 +182,4 @@ def write_pages(names_by_module: Mapping[str, str]) -> Iterator[tuple[Path, str]
                 options += [f"members: [{', '.join(_CLIENTS[name])}]", "show_root_full_path: true"]
             lines = "".join(f"\n        {option}" for option in options)
             blocks.append(f"::: {name}{f'{chr(10)}    options:{lines}' if options else ''}")
-        yield FOLDER / f"{page}.md", _HEAD + "\n\n".join(blocks) + "\n"
-
-
-def main(words: list[str]) -> int:
-    """Write or check; 0 when the pages are current."""
-    pages = dict(write_pages(runpy.run_path(str(HOME / "__init__.py"))["_NAMES_BY_MODULE"]))
-    old = [path for path in FOLDER.glob("*.md") if path not in pages]
-    if words == ["--check"]:
-        wrong = [*old, *(path for path, text in pages.items() if not path.exists() or path.read_text("utf-8") != text)]
-        for path in wrong:
-            print(f"{path.relative_to(ROOT).as_posix()} is not current; run python3 scripts/dev.py docs")
-        return int(bool(wrong))
-    FOLDER.mkdir(exist_ok=True)
-    for path in old:
-        path.unlink()
-    for path, text in pages.items():
-        path.write_text(text, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        yield f"api/{page}.md", "\n\n".join(blocks) + "\n"

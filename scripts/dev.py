@@ -81,7 +81,7 @@ def coverage(python: Path, words: Sequence[str]) -> int:
 
 def docs(python: Path, _: Sequence[str]) -> int:
     """Write the generated files, then run every example."""
-    tables = ("public_names", "api_pages", "provider_table", "stage_rules", "requirements_map", "draw_layers")
+    tables = ("public_names", "provider_table", "stage_rules", "requirements_map", "draw_layers")
     for script in (*tables, "terminal_picture", "man_page"):
         failed = run([python, ROOT / "scripts" / f"{script}.py"])
         if failed:

@@ -1,4 +1,4 @@
-"""Writes the table of packages ("rooms") into CONTRIBUTING.md, from the table that tests/test_layers.py checks.
+"""Writes the table of packages ("rooms") into docs/developing.md, from the table that tests/test_layers.py checks.
 
     python scripts/draw_layers.py             write the drawing
     python scripts/draw_layers.py --check     fail when the drawing is not current
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "CONTRIBUTING.md"
+PAGE = ROOT / "docs" / "developing.md"
 HOME = ROOT / "src" / "asides"
 BEGIN, END = "<!-- layers:begin -->", "<!-- layers:end -->"
 
@@ -66,7 +66,7 @@ def main(words: Sequence[str]) -> int:
     drawn = f"{before}{BEGIN}\n{draw(read_arrows())}\n{END}{after}"
     if "--check" in words:
         if drawn != page:
-            print("the drawing in CONTRIBUTING.md is not current: python3 scripts/dev.py docs")
+            print("the drawing in docs/developing.md is not current: python3 scripts/dev.py docs")
         return int(drawn != page)
     PAGE.write_text(drawn, encoding="utf-8")
     return 0

@@ -1,4 +1,5 @@
-"""What the site needs beyond MkDocs: links to files outside of docs/, and comments that only the tests read.
+"""What the site needs beyond MkDocs: the pages of the API reference, links to files outside of docs/, and comments that
+only the tests read.
 
 MkDocs calls the functions by their names (`hooks` in mkdocs.yml).
 """
@@ -7,15 +8,35 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 from html import escape
 from pathlib import Path
 from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[\w-]+)?\)")
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
 _SCENES = re.compile(r"^<!-- stage:\s*(\[.*?\])\s*-->\n?", re.MULTILINE | re.DOTALL)
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Show the version, and where the source of a page is, below every page."""
+    version = re.search(r'^__version__ = "(.+)"$', (ROOT / "src/asides/__init__.py").read_text("utf-8"), re.MULTILINE)
+    if version is None:
+        raise SystemExit("src/asides/__init__.py has no __version__")
+    config.copyright = f"asides {version[1]} · MIT licence · the source of these pages is the folder docs/"
+    return config
+
+
+def on_files(files: Files, *, config: MkDocsConfig, **_: Any) -> Files:
+    """Add the pages of the API reference."""
+    for path, text in runpy.run_path(str(ROOT / "scripts" / "api_pages.py"))["write_pages"]():
+        files.append(File.generated(config, path, content=text))
+    return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:

@@ -113,18 +113,13 @@ def test_the_rules_of_the_stage_are_current() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_pages_of_the_api_reference_are_current() -> None:
-    done = _run(_ROOT / "scripts" / "api_pages.py", "--check")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_the_api_reference_lists_every_public_name_once() -> None:
-    pages = [page.read_text(encoding="utf-8") for page in sorted((_ROOT / "docs" / "api").glob("*.md"))]
-    listed = re.findall(r"^::: ([\w.]+)$", "\n".join(pages), re.MULTILINE)
+    pages = dict(runpy.run_path(str(_ROOT / "scripts" / "api_pages.py"))["write_pages"]())
+    listed = re.findall(r"^::: ([\w.]+)$", "\n".join(pages.values()), re.MULTILINE)
     public = [f"asides.{name}" for name in asides.__all__ if name != "__version__"]
     clients = [f"asides.{name}" for name in ("openai", "anthropic", "langchain")]
     others = [f"{module.__name__}.{name}" for module in (asides_batch, asides_stage) for name in dir(module)]
-    assert sorted(listed) == sorted([*public, *clients, *others])
+    assert sorted(listed) == sorted([*public, "asides.options.Options", *clients, *others])
 
 
 def test_every_provider_and_every_way_of_asking_is_in_the_table_of_thinking() -> None:

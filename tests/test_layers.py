@@ -28,7 +28,7 @@ _PAGES = sorted((_ROOT / "docs").glob("*.md"))
 # Each room and the rooms it may import; what those may import, it may import too. Imports point left, also those inside
 # functions, under TYPE_CHECKING or in a string for import_module. A room is a folder, a folder inside one, or a module;
 # the longest name that fits counts. No room of the library has a package to its left, and no package another package.
-# scripts/draw_layers.py draws this table into CONTRIBUTING.md.
+# scripts/draw_layers.py draws this table into docs/developing.md.
 ARROWS: dict[str, tuple[str, ...]] = {
     "values": (),
     "wire": ("values",),
@@ -65,6 +65,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "langchain": ("integrations",),
     "ui": ("integrations",),
     "batch_rows": ("relay",),
+    "datasets": ("flows",),
     "gateway_keys": ("settings",),
     "local": ("client", "aio"),
     "cli": (
@@ -76,13 +77,14 @@ ARROWS: dict[str, tuple[str, ...]] = {
         "telemetry",
         "history.doctor",
         "batch_rows",
+        "datasets",
         "gateway_keys",
         "front",
     ),
     "__main__": ("cli",),
     "asides_gateway": ("conversations", "relay.vault", "relay.streams", "telemetry", "gateway_keys"),
     "asides_gateway.commands": ("asides_gateway", "cli"),
-    "asides_batch": ("client", "aio", "database", "batch_rows"),
+    "asides_batch": ("client", "aio", "database", "batch_rows", "datasets"),
     "asides_batch.commands": ("asides_batch", "cli"),
     "asides_stage": ("client", "aio", "relay"),
     "asides_stage.commands": ("asides_stage", "cli"),
@@ -215,7 +217,7 @@ def test_every_room_is_in_the_table() -> None:
     assert empty == set(), "take it out of ARROWS"
 
 
-def test_the_drawing_in_contributing_is_current() -> None:
+def test_the_table_of_rooms_is_current() -> None:
     drawn = subprocess.run([sys.executable, "scripts/draw_layers.py", "--check"], cwd=_ROOT, check=False, timeout=50)
     assert drawn.returncode == 0, "write it: python3 scripts/dev.py docs"
 

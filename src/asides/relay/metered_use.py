@@ -22,7 +22,7 @@ from asides.relay.allowed_models import find_more_models
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
 from asides.relay.steps import ReserveUse, SettleUse, Use
-from asides.values.errors import AsidesError, IdleTimeout
+from asides.values.errors import AsidesError, IdleTimeout, ProtocolError
 from asides.values.messages import Prompt
 from asides.values.parts import File, Image, Part, ToolResult
 from asides.values.reply import Reply
@@ -97,8 +97,11 @@ class MeteredUse:
         self._is_asked = True
 
     def note_problem(self, problem: AsidesError) -> None:
-        """Note that a target has failed. One that timed out after it took the request may go on, and charge for it."""
-        self._is_lost = isinstance(problem, IdleTimeout)
+        """Note that a target has failed. One that timed out after it took the request may go on, and charge for it. One
+        whose response cannot be decoded has answered, and charges for all of it.
+        """
+        is_unread = isinstance(problem, ProtocolError) and self._is_asked
+        self._is_lost = is_unread or isinstance(problem, IdleTimeout)
 
     def price_as(self, call: Call | None) -> None:
         """Settle at the price of this call, which answered in place of the one that was reserved; None: as before."""

@@ -12,7 +12,6 @@ from secrets import token_hex
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from asides.conversations.async_ import AsyncConversation, AsyncConversationStream, run_to_end
 from asides.database import StoreError
@@ -24,6 +23,7 @@ from asides.values.messages import Message
 from asides.values.parts import Part, Text
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
+from asides_gateway import web
 from asides_gateway.access.turn_meter import TurnMeter
 from asides_gateway.gateway_settings import GatewaySettings
 from asides_gateway.page_events import PING, EventWriter, write_event
@@ -283,7 +283,7 @@ def _find_stop(reply: Reply) -> str | None:
 
 class PageStream:
     """The response of a turn: server-sent events, with a ping whenever nothing was written for some seconds, so that
-    nobody on the way gives up. A client that takes nothing for too long is cut off.
+    nobody on the way gives up.
     """
 
     def __init__(self, request: web.Request, settings: GatewaySettings, see_bytes: Callable[[int], None]) -> None:
@@ -313,15 +313,11 @@ class PageStream:
             rest = self._last + pause - self._loop.time()
             if rest > 0:
                 await asyncio.sleep(rest)
-            elif not self._request.protocol.writing_paused:
+            elif not self._request.is_sending:
                 try:
                     await self.write(PING)
                 except ConnectionError:
                     return
-            elif self._loop.time() - self._last > self._settings.stall_seconds:
-                if self._request.transport is not None:
-                    self._request.transport.abort()
-                return
             else:
                 await asyncio.sleep(pause)
 

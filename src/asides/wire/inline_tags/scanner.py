@@ -92,6 +92,45 @@ class Put(Protocol):
         """Receive the text."""
 
 
+def ends_in_code(text: str) -> bool:
+    """Whether a text ends inside a fence, or inside inline code that its last line does not close."""
+    if "`" not in text and ("~" not in text or "~~~" not in text):
+        return False
+    code = CodeSpans()
+    code.unread.append(text)
+    code.read()
+    return bool(code.fence or code.inline)
+
+
+class Marks:
+    """Finds the characters of a text that may begin a tag, in order. Each is looked for once, so the time is linear."""
+
+    __slots__ = ("_marks", "_next", "_text", "_trigger")
+
+    def __init__(self, text: str, matcher: Matcher) -> None:
+        self._text = text
+        self._marks = matcher.marks
+        self._trigger = matcher.trigger
+        self._next: list[int] = [] if matcher.marks is None else [-1] * len(matcher.marks)
+
+    def find(self, place: int) -> int:
+        """Return the place of the first such character from this place on; -1 if there is none."""
+        text, marks = self._text, self._marks
+        if marks is None:
+            hit = self._trigger(text, place)
+            return -1 if hit is None else hit.start()
+        if len(marks) == 1:
+            return text.find(marks[0], place)
+        first = end = len(text)
+        for number, found in enumerate(self._next):
+            if found < place:
+                found = text.find(marks[number], place)
+                self._next[number] = found = end if found < 0 else found
+            if found < first:  # noqa: PLR1730 - min() is slower
+                first = found
+        return -1 if first == end else first
+
+
 class TagScanner:
     """Reads text piece by piece; holds only text that the next characters may still make a live tag."""
 
@@ -131,8 +170,8 @@ class TagScanner:
         buffer = self.buffer
         start = at = self.pos
         match = matcher.whole if self.final else matcher.growing
-        while (hit := matcher.trigger(buffer, at)) is not None:
-            at = hit.start()
+        marks = Marks(buffer, matcher)
+        while (at := marks.find(at)) >= 0:
             found = match(buffer, at)
             if found is None:
                 at += 1
@@ -174,6 +213,11 @@ class TagScanner:
         solid = SOLID.search(self.buffer, self.pos)
         start, self.pos = self.pos, solid.start() if solid else len(self.buffer)
         return self.buffer[start : self.pos]
+
+    def is_before(self, matcher: Matcher) -> bool:
+        """Whether only blanks are left, or a tag comes next."""
+        solid = SOLID.search(self.buffer, self.pos)
+        return solid is None or matcher.growing(self.buffer, solid.start()) is not None
 
     def find_here(self, matcher: Matcher) -> Found | None:
         """Read the tag at the position; None when there is none, or (`holds`) when the text may become one."""
