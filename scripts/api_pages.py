@@ -140,7 +140,7 @@ def collect_names(names_by_module: Mapping[str, str]) -> dict[str, list[str]]:
     pages: dict[str, list[str]] = {page: [] for page in THEMES}
     for module, names in names_by_module.items():
         pages[find_theme(module)] += [f"asides.{name}" for name in names.split()]
-    pages["calling"].append("asides.aio")
+    pages["calling"] += ["asides.aio", "asides.options.Options"]
     pages["drop-in-clients"] += _CLIENTS
     pages["front-ends"].append("asides.ui")
     pages["batches"] += [f"asides_batch.{name}" for name in read_exported(_BATCH / "__init__.py")]

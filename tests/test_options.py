@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_I7_a_call_wins_over_the_settings_about_reading() -> None:
 
 
 def test_an_option_that_does_not_exist_is_named_with_its_nearest() -> None:
-    with pytest.raises(TypeError, match=r"temprature is no option.*did you mean temperature"):
+    with pytest.raises(TypeError, match=r"no option .temprature.; did you mean temperature"):
         layered(Settings(), {}, temprature=1)
     with pytest.raises(TypeError, match="did you mean max_tokens"):
         asides.Client(max_token=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
@@ -84,7 +85,7 @@ def test_an_option_that_does_not_exist_is_named_with_its_nearest() -> None:
     ],
 )
 def test_the_names_of_other_libraries_say_which_option_it_is_here(name: str, meant: str) -> None:
-    with pytest.raises(TypeError, match=f"{name} is no option.*did you mean {meant}"):
+    with pytest.raises(TypeError, match=f"no option .{name}.; did you mean {meant}"):
         layered(Settings(), {}, **{name: 1})
 
 
@@ -194,5 +195,21 @@ def test_a_word_that_is_no_choice_names_the_choices() -> None:
 )
 def test_an_agent_says_too_which_option_was_meant(name: str, meant: str) -> None:
     options: Any = {name: 1}
-    with pytest.raises(TypeError, match=f"{name} is no option of an agent; did you mean {meant}"):
+    with pytest.raises(TypeError, match=f"an agent has no option '{name}'; did you mean {meant}"):
         asides.Agent("vllm:m", **options).run("?")
+
+
+def test_history_passed_as_an_option_is_the_second_argument() -> None:
+    options: Any = {"messages": [{"role": "user", "content": "?"}]}
+    with pytest.raises(
+        TypeError, match=r"no option 'messages'; the messages are the second argument, as in ask\(model"
+    ):
+        asides.ask("vllm:m", **options)
+
+
+@pytest.mark.skipif(Options.__doc__ is None, reason="Python runs without docstrings")
+@pytest.mark.parametrize("function", [asides.ask, asides.stream, asides.Client.ask, asides.aio.ask])
+def test_the_help_lists_every_option_once(function: Any) -> None:
+    lines = [line.partition(":")[0] for line in function.__doc__.splitlines() if line.startswith("- `")]
+    named = [name for line in lines for name in re.findall(r"`(\w+)`", line)]
+    assert sorted(named) == sorted({"model", "prompt", *OPTIONS})

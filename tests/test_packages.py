@@ -25,7 +25,7 @@ def bare(tmp_path: Path) -> Run:
     """Runs `asides` as in an installation of the library alone: no other package is on its path."""
     home = tmp_path / "packages"
     home.mkdir()
-    for name in ("msgspec", "fastjsonschema"):
+    for name in ("msgspec", "fastjsonschema", "tomlkit", "argcomplete"):
         found = find_spec(name)
         assert found is not None
         assert found.origin is not None

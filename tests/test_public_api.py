@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +105,14 @@ def test_every_error_of_the_tree_is_public() -> None:
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'asky'"):
         asides.asky  # type: ignore[attr-defined]  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_tracebacks_and_reprs_say_asides() -> None:
+    code = "import asides\nprint(asides.Client, asides.Stream, asides.ask.__module__)\nasides.ask('nowhere', '?')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout == "<class 'asides.Client'> <class 'asides.Stream'> asides\n"
+    assert done.stderr.splitlines()[-1].startswith("asides.UnknownModel: ")
+    assert pickle.loads(pickle.dumps(asides.ConfigError("wrong"))).args == ("wrong",)
 
 
 def test_import_loads_nothing_but_itself() -> None:

@@ -80,6 +80,10 @@ def __getattr__(name: str) -> object:
 
         raise explain_unknown(name)
     value = getattr(import_module(_MODULE_OF_NAME[name]), name)
+    is_ours = str(getattr(value, "__module__", "")).startswith("asides.")
+    if is_ours and not hasattr(value, "__struct_fields__"):
+        # Reprs and tracebacks say asides.Client. msgspec reads the types of a struct's fields in its own module.
+        value.__module__ = "asides"
     globals()[name] = value  # Python finds it here from now on and does not call this function again.
     return value
 

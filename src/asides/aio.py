@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions
+from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions, describe_options
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.async_ import AsyncStream, run_flow
@@ -23,14 +23,15 @@ from asides.values.visibility import Visibility, read_visibility
 if TYPE_CHECKING:
     from asides.flows.call import Call, CallLike
     from asides.flows.compact_history import CompactedHistory
-    from asides.flows.many import BuildCall, OnProgress, OpenQuestions
+    from asides.flows.many import OnProgress, OpenQuestions
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.flows.steps import Flow, Whole
-    from asides.transports.answers import AsyncAnswers
+    from asides.transports.answers import AsyncAnswers, Build
     from asides.transports.flow_state import FlowState
     from asides.transports.run_async import AsyncRunStream
     from asides.transports.run_state import RunState
+    from asides.values.result import Result
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "ask_many", "probe", "run", "stream"]  # async only
 # sync: __all__ = ["Client", "Stream", "ask", "ask_many", "get_shared_client", "probe", "stream"]
@@ -102,6 +103,18 @@ class AsyncClient:
         call = self._call_builder.build(model, prompt, options, stream=True)
         return AsyncStream(call, self._transport, ends_transport=self._ends_transport)
 
+    @overload
+    def ask_many(
+        self,
+        model: ModelLike | None = None,
+        prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None = None,
+        *,
+        concurrency: int = 8,
+        on_progress: OnProgress | None = None,
+        output: type[Output],
+        **options: Unpack[SharedOptions],
+    ) -> AsyncAnswers[Reply[Output]]: ...
+    @overload
     def ask_many(
         self,
         model: ModelLike | None = None,
@@ -110,7 +123,16 @@ class AsyncClient:
         concurrency: int = 8,
         on_progress: OnProgress | None = None,
         **options: Unpack[Options],
-    ) -> AsyncAnswers:
+    ) -> AsyncAnswers[Reply[Any]]: ...
+    def ask_many(
+        self,
+        model: ModelLike | None = None,
+        prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None = None,
+        *,
+        concurrency: int = 8,
+        on_progress: OnProgress | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncAnswers[Reply[Any]]:
         """Ask many prompts, several at a time. Yields an index and a Reply, or an AsidesError, for each as it arrives.
 
         One failed prompt does not affect the others. Prompts are read as they can be asked, so a generator may be
@@ -127,8 +149,8 @@ class AsyncClient:
         return self._answer(partial(prepare_calls, model=model, prompts=prompts, options=options), batch)
 
     def _answer(
-        self, prepare: Callable[[CallBuilder], Iterable[BuildCall] | AsyncIterable[BuildCall]], batch: OpenQuestions
-    ) -> AsyncAnswers:
+        self, prepare: Callable[[CallBuilder], Iterable[Build] | AsyncIterable[Build]], batch: OpenQuestions
+    ) -> AsyncAnswers[Any]:
         """The answers to the calls that `prepare` makes. `ask_many` and the command line call this."""
         from asides.transports.answers import AsyncAnswers
 
@@ -147,6 +169,12 @@ class AsyncClient:
         from asides.transports.async_ import AsyncDriver
 
         return AsyncDriver(state, self._transport).batches()
+
+    def run_many(
+        self, prepare: Callable[[CallBuilder], Iterable[Build]], batch: OpenQuestions
+    ) -> AsyncAnswers[Result[Any]]:
+        """The results of the runs that `prepare` makes. `AsyncAgent` calls this."""
+        return self._answer(prepare, batch)
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `AsyncAgent` calls this."""
@@ -240,6 +268,17 @@ async def ask(
     return await open_client().ask(model, prompt, **options)
 
 
+@overload
+def ask_many(
+    model: ModelLike | None = None,
+    prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None = None,
+    *,
+    concurrency: int = 8,
+    on_progress: OnProgress | None = None,
+    output: type[Output],
+    **options: Unpack[SharedOptions],
+) -> AsyncAnswers[Reply[Output]]: ...
+@overload
 def ask_many(
     model: ModelLike | None = None,
     prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None = None,
@@ -247,7 +286,15 @@ def ask_many(
     concurrency: int = 8,
     on_progress: OnProgress | None = None,
     **options: Unpack[Options],
-) -> AsyncAnswers:
+) -> AsyncAnswers[Reply[Any]]: ...
+def ask_many(
+    model: ModelLike | None = None,
+    prompts: Iterable[PromptLike] | AsyncIterable[PromptLike] | None = None,
+    *,
+    concurrency: int = 8,
+    on_progress: OnProgress | None = None,
+    **options: Unpack[Options],
+) -> AsyncAnswers[Reply[Any]]:
     """Ask many prompts, with a client that is closed afterwards: see `AsyncClient.ask_many`."""
     return open_client().ask_many(model, prompts, concurrency=concurrency, on_progress=on_progress, **options)
 
@@ -281,3 +328,6 @@ def stream(
 def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Output]:  # async only
     """The events of an agent's run, with a client that is closed with them. Use it in an `async with`."""
     return open_client().run(begin)
+
+
+describe_options(AsyncClient.ask, AsyncClient.stream, AsyncClient.ask_many, ask, stream, ask_many)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions
+from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions, describe_options
 from asides.providers.provider import Provider
 from asides.settings import Settings
 from asides.transports.http_sync import HttpTransport
@@ -24,13 +24,14 @@ from asides.values.visibility import Visibility, read_visibility
 if TYPE_CHECKING:
     from asides.flows.call import Call, CallLike
     from asides.flows.compact_history import CompactedHistory
-    from asides.flows.many import BuildCall, OnProgress, OpenQuestions
+    from asides.flows.many import OnProgress, OpenQuestions
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.flows.steps import Flow, Whole
-    from asides.transports.answers import Answers
+    from asides.transports.answers import Answers, Build
     from asides.transports.run_state import RunState
     from asides.transports.run_sync import RunStream
+    from asides.values.result import Result
 
 __all__ = ["Client", "Stream", "ask", "ask_many", "get_shared_client", "probe", "stream"]
 
@@ -100,6 +101,18 @@ class Client:
         call = self._call_builder.build(model, prompt, options, stream=True)
         return Stream(call, self._transport)
 
+    @overload
+    def ask_many(
+        self,
+        model: ModelLike | None = None,
+        prompts: Iterable[PromptLike] | None = None,
+        *,
+        concurrency: int = 8,
+        on_progress: OnProgress | None = None,
+        output: type[Output],
+        **options: Unpack[SharedOptions],
+    ) -> Answers[Reply[Output]]: ...
+    @overload
     def ask_many(
         self,
         model: ModelLike | None = None,
@@ -108,7 +121,16 @@ class Client:
         concurrency: int = 8,
         on_progress: OnProgress | None = None,
         **options: Unpack[Options],
-    ) -> Answers:
+    ) -> Answers[Reply[Any]]: ...
+    def ask_many(
+        self,
+        model: ModelLike | None = None,
+        prompts: Iterable[PromptLike] | None = None,
+        *,
+        concurrency: int = 8,
+        on_progress: OnProgress | None = None,
+        **options: Unpack[Options],
+    ) -> Answers[Reply[Any]]:
         """Ask many prompts, several at a time. Yields an index and a Reply, or an AsidesError, for each as it arrives.
 
         One failed prompt does not affect the others. Prompts are read as they can be asked, so a generator may be
@@ -120,11 +142,15 @@ class Client:
         check_call(self._call_builder, model, options)
         return self.answer(partial(prepare_calls, model=model, prompts=prompts, options=options), batch)
 
-    def answer(self, prepare: Callable[[CallBuilder], Iterable[BuildCall]], batch: OpenQuestions) -> Answers:
+    def answer(self, prepare: Callable[[CallBuilder], Iterable[Build]], batch: OpenQuestions) -> Answers[Any]:
         """The answers to the calls that `prepare` makes. `ask_many` and the command line call this."""
         from asides.transports.answers import Answers
 
         return Answers(prepare(self._call_builder), self._transport, batch)
+
+    def run_many(self, prepare: Callable[[CallBuilder], Iterable[Build]], batch: OpenQuestions) -> Answers[Result[Any]]:
+        """The results of the runs that `prepare` makes. `Agent` calls this."""
+        return self.answer(prepare, batch)
 
     def run(self, begin: Callable[[CallBuilder], RunState[Output]]) -> RunStream[Output]:
         """The events of an agent's run through this client; `begin` creates the run. `Agent` calls this."""
@@ -202,6 +228,17 @@ def ask(model: ModelLike | None = None, prompt: PromptLike | None = None, **opti
     return get_shared_client().ask(model, prompt, **options)
 
 
+@overload
+def ask_many(
+    model: ModelLike | None = None,
+    prompts: Iterable[PromptLike] | None = None,
+    *,
+    concurrency: int = 8,
+    on_progress: OnProgress | None = None,
+    output: type[Output],
+    **options: Unpack[SharedOptions],
+) -> Answers[Reply[Output]]: ...
+@overload
 def ask_many(
     model: ModelLike | None = None,
     prompts: Iterable[PromptLike] | None = None,
@@ -209,7 +246,15 @@ def ask_many(
     concurrency: int = 8,
     on_progress: OnProgress | None = None,
     **options: Unpack[Options],
-) -> Answers:
+) -> Answers[Reply[Any]]: ...
+def ask_many(
+    model: ModelLike | None = None,
+    prompts: Iterable[PromptLike] | None = None,
+    *,
+    concurrency: int = 8,
+    on_progress: OnProgress | None = None,
+    **options: Unpack[Options],
+) -> Answers[Reply[Any]]:
     """Ask many prompts, with the shared client: see `Client.ask_many`."""
     return get_shared_client().ask_many(model, prompts, concurrency=concurrency, on_progress=on_progress, **options)
 
@@ -236,3 +281,6 @@ def stream(
 def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]) -> Stream[Any]:
     """The events of a reply as they arrive, with the shared client."""
     return get_shared_client().stream(model, prompt, **options)
+
+
+describe_options(Client.ask, Client.stream, Client.ask_many, ask, stream, ask_many)

@@ -391,4 +391,4 @@ def _build_unknown(name: str, fields: Collection[str]) -> TypeError:
             f"{name} is an option of one call. To do: use {way.get(name, 'bind')}(…), or invoke(…, {name}=…)."
         )
     known = sorted({*fields, *OPTIONS} - _FOR_ONE_CALL)
-    return TypeError(f"{name} is no option of ChatAsides; {suggest_option(name, known)}")
+    return TypeError(f"ChatAsides has no option {name!r}; {suggest_option(name, known)}")

@@ -7,10 +7,10 @@ the installed packages, of those whose name begins with `asides`: `importlib.met
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -75,18 +75,25 @@ def explain_unknown(name: str) -> Exception:
     return ImportError(f"asides.{name} is in a package of its own: {code} (pip install 'asides[{extra}]').")
 
 
-def _list_files() -> Iterator[Path]:
-    """The files with entry points of installed packages whose name begins with ours; the first of each name counts."""
+def _list_files() -> Iterator[str]:
+    """The files with entry points of installed packages whose name begins with ours; the first of each name counts.
+
+    Without pathlib, which takes a quarter of the time of `asides --help` to load.
+    """
     for folder in dict.fromkeys(sys.path):
         try:
-            yield from sorted(Path(folder or ".").glob("asides*.dist-info/entry_points.txt"))
+            names = sorted(os.listdir(folder or "."))  # noqa: PTH208
         except OSError:
             continue
+        for name in names:
+            if name.startswith("asides") and name.endswith(".dist-info"):
+                yield os.path.join(folder, name, "entry_points.txt")  # noqa: PTH118
 
 
-def _read_group(file: Path, group: str) -> Iterator[tuple[str, str]]:
+def _read_group(file: str, group: str) -> Iterator[tuple[str, str]]:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        with open(file, encoding="utf-8") as opened:  # noqa: PTH123
+            lines = opened.read().splitlines()
     except OSError:
         return
     section = ""

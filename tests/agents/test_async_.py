@@ -9,7 +9,7 @@ import pytest
 
 import asides
 from asides.agents.async_ import AsyncAgent
-from asides_stage.stage import OpenStage, Say
+from asides_stage.stage import Fail, OpenStage, Say
 from tests.agents.three_tools import KEY, MODELS
 
 MODEL = MODELS["openai_chat"]
@@ -64,3 +64,12 @@ async def test_an_agent_remembers_nothing_but_a_conversation_does(stage: OpenSta
 
 def test_the_repr_names_the_model() -> None:
     assert repr(AsyncAgent(MODEL, api_key=KEY)) == f"AsyncAgent({MODEL!r})"
+
+
+async def test_many_runs_give_each_prompt_its_result(stage: OpenStage) -> None:
+    agent = AsyncAgent(MODEL, base_url=stage(Say(text="42")).url, api_key=KEY)
+    async with agent.run_many(f"question {number}" for number in range(5)) as results:
+        answers = {index: result.output async for index, result in results if isinstance(result, asides.Result)}
+    assert answers == dict.fromkeys(range(5), "42")
+    failing = AsyncAgent(MODEL, base_url=stage(Fail(status=400)).url, api_key=KEY)
+    assert [type(result) async for _, result in failing.run_many(["?"])] == [asides.BadRequest]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 import asides
 from asides.agents.sync import Agent
+from asides.dialects.dialect import ServedRequest
 from asides_stage.stage import OpenStage, Say
 from tests.agents.three_tools import KEY, MODELS
 
@@ -62,3 +64,40 @@ def test_an_agent_remembers_nothing_but_a_conversation_does(stage: OpenStage) ->
 
 def test_the_repr_names_the_model() -> None:
     assert repr(Agent(MODEL, api_key=KEY)) == f"Agent({MODEL!r})"
+
+
+@dataclass
+class City:
+    name: str
+    people: int
+
+
+def _extract(request: ServedRequest) -> Say:
+    """Answers in the type, but for the text "bad", which no correction helps; "slow" needs one correction."""
+    question = request.prompt.messages[0].text
+    is_corrected = len(request.prompt.messages) > 1
+    fits = question != "bad" and (question != "slow" or is_corrected)
+    return Say(text='{"name": "Rome", "people": 3}' if fits else "no idea")
+
+
+def test_many_runs_give_each_prompt_its_result_or_its_error(stage: OpenStage) -> None:
+    seen: list[int] = []
+    agent = Agent(MODEL, output=City, attempts=1, base_url=stage(_extract).url, api_key=KEY)
+    prompts = ["bad", "slow", *(f"text {number}" for number in range(20))]
+    results = dict(agent.run_many(prompts, concurrency=4, on_progress=lambda progress: seen.append(progress.done)))
+    assert sorted(results) == list(range(22))
+    assert isinstance(results.pop(0), asides.InvalidOutput)
+    for result in results.values():
+        assert isinstance(result, asides.Result)
+        assert result.output == City("Rome", 3)
+    slow = results[1]
+    assert isinstance(slow, asides.Result)
+    assert len(slow.steps) == 2
+    assert seen == list(range(1, 23))
+
+
+def test_what_is_wrong_with_every_run_is_raised_before_the_first() -> None:
+    with pytest.raises(asides.UnknownModel):
+        Agent("nowhere").run_many(["?"])
+    with pytest.raises(asides.ConfigError, match="prompts is a list"):
+        Agent(MODEL).run_many("?")

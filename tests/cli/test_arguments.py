@@ -26,6 +26,9 @@ def test_help_names_every_command_and_every_exit_code(
     assert err == ""
     for name, command in list_commands().items():
         assert f"  {name:<10} {command.summary}\n" in out
+    assert out.count("\nexamples:\n") == 1
+    assert main(["help", "exit-codes"]) == 0
+    out = capsys.readouterr().out
     for code in Exit:
         assert f"  {code.value:<10} {code.meaning}\n" in out
 

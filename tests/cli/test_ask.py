@@ -325,3 +325,32 @@ def test_showing_thinking_asks_the_provider_to_show_it(model: str, field: str, v
         options = CallConfig(find_target(model), Options(), settings).call_options
         body = explain(model, "?", settings=settings, **options).body
         assert body.get(field) == (value if shown == "true" else None)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("openai-chat:gpt-4o", "(gpt-4o does not think)\n"),
+        ("deepseek:deepseek-chat", "(deepseek-chat thinks only when asked; add --thinking low)\n"),
+        ("openai-compatible:unheard-of", ""),
+    ],
+)
+def test_why_no_thinking_is_shown_is_said_in_one_line(
+    model: str, reason: str, stage: OpenStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "ask",
+        "-m",
+        model,
+        "--base-url",
+        stage(Say(text="42")).url,
+        "--api-key",
+        "key",
+        "--no-stdin",
+        "-t",
+        "?",
+    ]
+    assert main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert out == "42\n"
+    assert "".join(line for line in err.splitlines(keepends=True) if line.startswith("(")) == reason

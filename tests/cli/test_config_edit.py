@@ -93,7 +93,7 @@ def test_comments_and_all_else_stay(path: Path, capsys: Captured) -> None:
         ("model", "gpt-4o", "without a provider"),
         ("api_key", "sk-0123456789abcdef0123", "not known"),
         ("providers.x.api_key", "sk-0123456789abcdef0123", "asides keys set x"),
-        ("a b", "x", "no name of a setting"),
+        ("a b", "x", "is not a valid name of a setting"),
     ],
 )
 def test_a_wrong_value_is_refused_and_nothing_is_written(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from asides.cli.arguments import list_commands
-from asides.cli.completion import list_entries
-from asides.cli.manual import format_man_page
+from asides.cli.manual import find_parser, format_man_page
+from asides.cli.parse_arguments import list_actions
 from tests.cli.children import at_terminal, here
 
 _PAGE = Path(__file__).resolve().parents[2] / "man" / "asides.1"
@@ -59,10 +59,10 @@ def test_groff_shows_every_command_and_option_and_has_no_complaint() -> None:
     assert done.stderr == b""
     # Lines are filled and hyphenated.
     shown = re.sub(r"-\n\s+", "-", done.stdout.decode())
-    for entry in list_entries():
-        assert f"asides {entry.path}" in shown
-        for argument in entry.options:
-            for name in argument.options:
+    for command in list_commands():
+        assert f"asides {command}" in shown
+        for action in list_actions(find_parser([command])):
+            for name in action.option_strings:
                 assert re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", shown), name
 
 

@@ -12,9 +12,7 @@ from asides.providers.find import list_providers
 from asides.providers.provider import ModelRule
 from asides.values.model_info import ModelInfo, ThinkingInfo
 from asides_stage.stage import OpenStage
-from tests.cli.children import (
-    here,
-)
+from tests.cli.children import at_terminal, here
 
 
 def test_rules_for_models_and_capabilities_of_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,6 +27,26 @@ def test_rules_for_models_and_capabilities_of_one(capsys: pytest.CaptureFixture[
     assert "efforts:       not known" in capsys.readouterr().out
     assert main(["models", "--json"]) == 0
     assert json.loads(capsys.readouterr().out).keys() == {row.name for row in list_providers()}
+
+
+def test_what_to_write_after_m_fits_on_one_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    monkeypatch.setenv("GROQ_API_KEY", "key")
+    done = here(capsys, "models")
+    assert done.code == 0
+    groups = dict(line.split("  ", 1) for line in done.out.splitlines())
+    models = groups["openai"].split()
+    assert len(models) == 4
+    assert all(model.startswith("openai:") for model in models)
+    assert groups["groq"].split() == ["groq:MODEL"]
+    assert "anthropic" not in groups
+    assert "--all" in done.err
+    with at_terminal("models", env={"ASIDES_STAGE": "1", "COLUMNS": "80"}) as keyboard:
+        assert keyboard.end() == 0
+    assert len(keyboard.screen) <= 24
+    assert here(capsys, "models", "--all").out.startswith("openai\n")
 
 
 def test_a_provider_or_model_may_be_named_without_an_option(capsys: pytest.CaptureFixture[str]) -> None:

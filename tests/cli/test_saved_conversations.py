@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import pytest
 
-from asides.cli.completion import find_candidates
+from asides.cli.completion import find_conversations
 from asides.cli.own_conversations import add_own
 from asides.cli.private_files import make_private_folder
 from asides.cli.saved_conversations import find_state_folder, find_store_url
@@ -375,4 +375,32 @@ def test_a_file_of_the_folder_does_not_choose_the_store(
 def test_names_are_completed_without_a_server(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASIDES_STORE", f"postgresql://127.0.0.1:{find_free_port()}/mine")
     add_own(state, "my work")
-    assert list(find_candidates("conversation", "my")) == ["my work"]
+    assert list(find_conversations()) == ["my work"]
+
+
+def test_after_ctrl_c_in_a_thought_the_next_question_continues_that_one(stage: OpenStage, state: Path) -> None:
+    server = stage(Say(text="A."), Say(thinking="one two three four", piece=4, hang_after=500), Say(text="42"))
+    assert asides("ask", *at(server), "the first question").out == "A.\n"
+    with at_terminal("ask", *at(server), "-t", "what is it?") as keyboard:
+        keyboard.wait_for("one ")
+        keyboard.interrupt()
+        assert keyboard.end() == 130
+    with at_terminal("-c", "--base-url", server.url, "be quick") as keyboard:
+        keyboard.wait_for('(continues "what is it?", 1 message)')
+        keyboard.wait_for("42")
+        assert keyboard.end() == 0
+    assert [text for _, text in dialogue(server, 2)] == ["what is it?", "be quick"]
+
+
+def test_a_question_that_was_stopped_is_asked_again_without_words(stage: OpenStage, state: Path) -> None:
+    server = stage(Say(thinking="one two three four", piece=4, hang_after=500), Say(text="42"), Say(text="43"))
+    with at_terminal("ask", *at(server), "-t", "what is it?") as keyboard:
+        keyboard.wait_for("one ")
+        keyboard.interrupt()
+        assert keyboard.end() == 130
+    with at_terminal("-c", "--base-url", server.url) as keyboard:
+        keyboard.wait_for("42")
+        assert keyboard.end() == 0
+    assert dialogue(server, 1) == [("user", "what is it?")]
+    assert asides("-c", "--base-url", server.url, "and now?").out == "43\n"
+    assert dialogue(server, 2) == [("user", "what is it?"), ("assistant", "42"), ("user", "and now?")]

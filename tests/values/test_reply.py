@@ -16,7 +16,8 @@ from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import CallContext, Outcome, Reply, Revealed
 from asides.values.thinking import NO_THOUGHT, Origin, Seal, Thought
-from asides.values.usage import Usage
+from asides.values.usage import Timing, Usage
+from asides.values.visibility import Visibility
 
 ORIGIN = Origin("example", "https://example", "m")
 SIGNED = Thought("plan", "summary", "block", ORIGIN, (Seal("signature", "s1"),), "thinking")
@@ -175,6 +176,18 @@ def test_the_repr_shows_neither_the_answer_nor_the_thinking() -> None:
     shown = repr(Reply((Thought("secret"), Text("secret"), ToolCall("c1", "f", {"a": "secret"}))))
     assert shown.startswith("Reply(<6 characters>, outcome='tool_calls', thinking=Thought(<6 characters>")
     assert "secret" not in shown
+
+
+def test_a_notebook_shows_the_answer_with_the_thinking_folded_above_it() -> None:
+    reply = Reply(
+        (Thought("1 < 2\n\n</details><b>so"), Text("**Yes.**")), call=CallContext(timing=Timing(thinking=2.4))
+    )
+    assert reply._repr_markdown_() == (
+        "<details><summary>Thinking (2 s)</summary>1 &lt; 2<br><br>&lt;/details&gt;&lt;b&gt;so</details>\n\n**Yes.**"
+    )
+    assert Reply((Text("Yes."),))._repr_markdown_() == "Yes."
+    hidden = CallContext(visibility=Visibility(user=()))
+    assert Reply((Thought("plan"), Text("Yes.")), call=hidden)._repr_markdown_() == "Yes."
 
 
 def test_a_document_that_is_nested_too_deeply_stays_text() -> None:

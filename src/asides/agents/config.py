@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Protocol, TypeAlias, get_args
 
 import msgspec
@@ -123,11 +124,21 @@ class AgentConfig:
         _check_approvals(run_config)
         return RunState(Run(call, run_config, question=question, save=conversation.extend))
 
+    def start_runs(
+        self, prompts: Iterable[PromptLike], output: object, options: AgentOptions, defaults: CallBuilder
+    ) -> Iterator[Callable[[], RunState[Any]]]:
+        """What builds the run of each prompt. Raises what is wrong with all of them."""
+        reported = set(defaults.reported)
+        self.start_run("?", None, output, options, defaults, stream=False)
+        defaults.reported.clear()
+        defaults.reported.update(reported)  # The first run reports a default model.
+        return (partial(self.start_run, prompt, None, output, options, defaults, stream=False) for prompt in prompts)
+
 
 def _check_options(options: AgentOptions) -> dict[str, Any]:
     for name in options:
         if name not in OPTIONS and name not in _RUN_OPTIONS:
-            raise TypeError(f"{name} is no option of an agent; {suggest_option(name, OPTIONS | _RUN_OPTIONS)}")
+            raise TypeError(f"an agent has no option {name!r}; {suggest_option(name, OPTIONS | _RUN_OPTIONS)}")
     checked: dict[str, Any] = dict(options)
     if isinstance(checked.get("tools"), Iterator):
         checked["tools"] = tuple(checked["tools"])  # they are read more than once

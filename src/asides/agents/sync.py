@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
 from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
 from asides.client import Client, get_shared_client
@@ -14,6 +14,10 @@ from asides.transports.run_sync import RunStream
 from asides.values.messages import OutputSchema
 from asides.values.reply import Output
 from asides.values.result import Result
+
+if TYPE_CHECKING:
+    from asides.flows.many import OnProgress
+    from asides.transports.answers import Answers
 
 Requested = TypeVar("Requested")
 
@@ -145,6 +149,57 @@ class Agent(Generic[Output]):
     ) -> RunStream[Any]:
         """The events of a run, as they arrive. The first request is sent when the first event is read."""
         return self._run(prompt, conversation, output, options, stream=True)
+
+    @overload
+    def run_many(
+        self,
+        prompts: Iterable[PromptLike],
+        *,
+        concurrency: int = 8,
+        on_progress: OnProgress | None = None,
+        output: None = None,
+        **options: Unpack[AgentOptions],
+    ) -> Answers[Result[Output]]: ...
+    @overload
+    def run_many(
+        self,
+        prompts: Iterable[PromptLike],
+        *,
+        concurrency: int = 8,
+        on_progress: OnProgress | None = None,
+        output: type[Requested],
+        **options: Unpack[AgentOptions],
+    ) -> Answers[Result[Requested]]: ...
+    @overload
+    def run_many(
+        self,
+        prompts: Iterable[PromptLike],
+        *,
+        concurrency: int = 8,
+        on_progress: OnProgress | None = None,
+        output: Mapping[str, Any] | OutputSchema | Literal["json"],
+        **options: Unpack[AgentOptions],
+    ) -> Answers[Result[dict[str, Any]]]: ...
+    def run_many(
+        self,
+        prompts: Iterable[PromptLike],
+        *,
+        concurrency: int = 8,
+        on_progress: OnProgress | None = None,
+        output: Any = None,
+        **options: Unpack[AgentOptions],
+    ) -> Answers[Result[Any]]:
+        """Run the agent on many prompts, several at a time. Yields an index and a Result, or an AsidesError, for each.
+
+        One failed run does not affect the others: an answer that still does not fit after `attempts` corrections is the
+        `InvalidOutput` of its prompt. Prompts are read as they can be run. Errors that concern every prompt are raised
+        immediately.
+        """
+        from asides.flows.many import OpenQuestions, check_prompts
+
+        batch = OpenQuestions(concurrency, on_progress, check_prompts(prompts))
+        client = get_shared_client() if self._client is None else self._client
+        return client.run_many(partial(self._config.start_runs, prompts, output, options), batch)
 
     def _run(
         self,

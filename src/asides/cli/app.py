@@ -34,6 +34,10 @@ class _Terminated(BaseException):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    if "_ARGCOMPLETE" in os.environ and arguments is None:
+        from asides.cli.completion import complete_line
+
+        complete_line(os.environ.get("COMP_LINE", ""))
     terminal = open_terminal()
     received: list[Exit] = []
     try:

@@ -298,7 +298,8 @@ def _declare_models(parser: argparse.ArgumentParser) -> None:
     about = "the models of one provider, or one model"
     parser.add_argument("name", nargs="?", metavar="PROVIDER[:MODEL]", help=about)
     parser.add_argument("-m", "--model", metavar="PROVIDER[:MODEL]", help=about)
-    _add_json(parser, "print JSON")
+    parser.add_argument("--all", action="store_true", help="every rule of every provider")
+    _add_json(parser, "print every rule as JSON, or those of the provider or model")
     offered = parser.add_argument_group("what the provider offers today")
     offered.add_argument(
         "--refresh", action="store_true", help="ask the provider for its models, and compare them with the rules"
@@ -330,29 +331,29 @@ COMMANDS: dict[str, Command] = {
     ),
     "decode": Command("Split a recorded response into answer and thinking.", _declare_decode, "asides.cli.decode"),
     "separate": Command(
-        "Take the thinking out of a text with inline tags, as it arrives.", _declare_separate, "asides.cli.separate"
+        "Remove inline thinking from a text or from files of rows.",
+        _declare_separate,
+        "asides.cli.separate",
     ),
-    "audit": Command(
-        "Find thinking where it must not be: in data sets, logs, transcripts and databases.",
-        _declare_audit,
-        "asides.cli.audit",
-    ),
+    "audit": Command("Find thinking where it must not be.", _declare_audit, "asides.cli.audit"),
     "doctor": Command(
-        "Say what a model would refuse in a history, and repair it; check the servers.",
+        "Find what a model would refuse in a history, and repair it; check servers.",
         declare_doctor,
         "asides.cli.doctor",
     ),
     "providers": Command("List the providers, or show one in full.", _declare_providers, "asides.cli.providers"),
-    "models": Command("Show the rules for models: which think, and how.", _declare_models, "asides.cli.models"),
+    "models": Command(
+        "List the models to write after -m, and what is known about each.", _declare_models, "asides.cli.models"
+    ),
     "probe": Command(
-        "Find out how an unknown server thinks, and print a row for it.", declare_probe, "asides.cli.probe"
+        "Detect how an unknown server returns thinking; print a provider entry.", declare_probe, "asides.cli.probe"
     ),
     "keys": Command("Store API keys, and list where keys come from.", declare_keys, "asides.cli.keys"),
     "config": Command(
-        "Show every setting and its origin, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
+        "Show settings and their origins, change one, or trust a folder's file.", _declare_config, "asides.cli.config"
     ),
     "connect": Command(
-        "Print or write the settings with which a client reaches the gateway.", declare_connect, "asides.cli.connect"
+        "Print or write the settings that point a client at the gateway.", declare_connect, "asides.cli.connect"
     ),
     "help": Command("Show the help of a command, or print the manual page.", declare_help, "asides.cli.manual"),
     "completion": Command(
@@ -367,15 +368,46 @@ def list_commands() -> Mapping[str, Command]:
     return {**COMMANDS, **{name: load_entry(GROUP, name) for name in list_entries(GROUP) if name not in COMMANDS}}
 
 
+_GROUPS = {
+    "ask": ("ask", "chat", "history", "explain"),
+    "set up": ("keys", "models", "providers", "config", "completion", "help"),
+    "serve and scale": ("serve", "connect", "gateway", "store", "batch"),
+    "recorded responses, histories, servers": ("decode", "separate", "audit", "doctor", "probe", "stage"),
+}
+_EXAMPLES = (
+    'asides "Why is the sky blue?"',
+    'git diff | asides "Write a commit message."',
+    "asides chat -m anthropic:claude-haiku-4-5 -t",
+)
+
+
 def format_help() -> str:
     """The help of `asides` itself, wrapped to the terminal."""
-    about = "Ask language models. The answer goes to stdout; the thinking stays apart."
+    about = "Ask language models. The answer goes to stdout, the thinking is kept separate."
+    listed = "".join(f"  {example}\n" for example in _EXAMPLES)
     return (
         "usage: asides COMMAND [OPTION …]\n"
         '       asides [OPTION …] "QUESTION"\n\n'
         f"{textwrap.fill(about, max(shutil.get_terminal_size().columns, 20))}\n\n"
-        f"commands:\n{format_list((name, command.summary) for name, command in list_commands().items())}\n"
+        f"examples:\n{listed}\n{_format_commands()}"
         f"options:\n{format_list(OPTIONS, 15)}\n"
-        f"exit codes:\n{format_list((str(code.value), code.meaning) for code in Exit)}\n"
-        f"environment:\n{format_list(ENVIRONMENT, 15)}"
+        f"environment:\n{format_list(ENVIRONMENT, 15)}\n"
+        "`asides help exit-codes` lists the exit codes.\n"
     )
+
+
+def _format_commands() -> str:
+    """The commands in their groups; at the end those that no group names, which other packages may bring."""
+    commands = list_commands()
+    grouped = {name for names in _GROUPS.values() for name in names}
+    groups = {**_GROUPS, "more": tuple(name for name in commands if name not in grouped)}
+    lists = {
+        title: format_list((name, commands[name].summary) for name in names if name in commands)
+        for title, names in groups.items()
+    }
+    return "".join(f"{title}:\n{listed}\n" for title, listed in lists.items() if listed)
+
+
+def format_exit_codes() -> str:
+    """The exit codes of all commands, wrapped to the terminal."""
+    return f"exit codes:\n{format_list((str(code.value), code.meaning) for code in Exit)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from argparse import Namespace
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from asides.cli.render import (
     report_reply,
 )
 from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call_config, take_leading_model
-from asides.cli.saved_conversations import SavedConversation, find_conversation, keep_unnamed, show_name
+from asides.cli.saved_conversations import SavedConversation, describe_conversation, find_conversation, keep_unnamed
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.flows.reply_fields import ThinkingVisibility, encode_error, encode_reply
@@ -27,6 +28,7 @@ from asides.values.reply import Reply
 
 if TYPE_CHECKING:
     from asides.conversations.sync import Conversation
+    from asides.values.messages import Message
 
 _INTERRUPTED = {"type": "Interrupted", "message": "stopped with Ctrl-C"}
 
@@ -41,6 +43,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         raise ConfigError("-o and --concurrency belong to --each FILE, which asks every question of a file.")
     request: LiveRequest | None = None
     visibility: ThinkingVisibility | None = None
+    message: Message | None = None
     with ExitStack() as stack:
         try:
             take_leading_model(arguments, terminal)
@@ -50,9 +53,11 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             config = read_call_config(arguments, terminal)
             visibility = config.visibility
             tools = stack.enter_context(open_tools(arguments, config.settings, terminal))
-            message = read_prompt(arguments, terminal)
             client = stack.enter_context(Client(settings=config.settings))
-            conversation = _open_conversation(saved, client, config, terminal)
+            conversation = _open_conversation(saved, client, config)
+            message = _read_question(conversation, arguments, terminal)
+            if conversation.messages and terminal.err_is_terminal:
+                terminal.print_note(f"(continues {describe_conversation(conversation)})")
             request = LiveRequest(
                 client,
                 config,
@@ -70,6 +75,10 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             raise
         except KeyboardInterrupt:
             partial, result = (None, None) if request is None else (request.partial, request.result)
+            if request is not None and not request.is_recorded and message is not None:
+                # `asides -c` continues this question, and not the conversation before it.
+                conversation.append(message)
+                request.is_recorded = True
             if arguments.json:
                 print_json(terminal, encode_failure(_INTERRUPTED, visibility, partial, result))
             incomplete = partial is not None and partial.text
@@ -99,15 +108,19 @@ def _print_code(reply: Reply, terminal: Terminal) -> None:
         terminal.print_note("the answer has no code block; all of it was printed")
 
 
-def _open_conversation(
-    saved: SavedConversation, client: Client, config: CallConfig, terminal: Terminal
-) -> Conversation:
+def _read_question(conversation: Conversation, arguments: Namespace, terminal: Terminal) -> Message | None:
+    """The question; None for the one that was stopped with Ctrl-C, if `asides -c` adds no words to it."""
+    stopped = bool(conversation.messages) and conversation.messages[-1].role == "user"
+    has_input = not arguments.no_stdin and not (sys.stdin is not None and sys.stdin.isatty())
+    given = arguments.prompt or arguments.file or arguments.template or arguments.tools or arguments.mcp
+    return None if stopped and not has_input and not given else read_prompt(arguments, terminal)
+
+
+def _open_conversation(saved: SavedConversation, client: Client, config: CallConfig) -> Conversation:
     conversation = saved.open(client)
     conversation.model = config.model
     if isinstance(system := config.options.get("system"), str):
         conversation.system = system
-    if conversation.messages and terminal.err_is_terminal:
-        terminal.print_note(f"(continues {show_name(conversation.name or '')}, {len(conversation)} messages)")
     return conversation
 
 

@@ -16,7 +16,13 @@ from asides.cli.inputs import build_message, open_tools, read_file
 from asides.cli.line_input import LineReader, open_input_history
 from asides.cli.render import describe_error, report_reply
 from asides.cli.request import CallConfig, LiveRequest, print_figures, read_call_config
-from asides.cli.saved_conversations import SavedConversation, find_conversation, keep_for_chat, make_unnamed
+from asides.cli.saved_conversations import (
+    SavedConversation,
+    describe_conversation,
+    find_conversation,
+    keep_for_chat,
+    make_unnamed,
+)
 from asides.cli.terminal import Terminal
 from asides.client import Client
 from asides.conversations.store.conversation_names import is_unnamed
@@ -117,7 +123,9 @@ class Chat:
     def _greet(self) -> None:
         state = self._state
         self._terminal.print_note(f"{state.config.model}. /help lists the commands, Ctrl-D leaves.")
-        if state.conversation.name is not None and not is_unnamed(state.conversation.name):
+        if state.conversation.name is not None and is_unnamed(state.conversation.name) and state.conversation.messages:
+            self._terminal.print_note(f"(continues {describe_conversation(state.conversation)})")
+        elif state.conversation.name is not None and not is_unnamed(state.conversation.name):
             self._terminal.print_note(
                 f"({len(state.conversation)} messages in {state.conversation.name!r}; new ones are saved there)"
             )

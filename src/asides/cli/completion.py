@@ -1,7 +1,5 @@
-"""`asides completion`: prints a script that completes commands, options and values in bash, zsh or fish.
-
-A script is made from the declarations of the arguments. It asks `asides completion --candidates KIND` only for what
-changes, such as models and saved conversations.
+"""Completion in shells, by argcomplete: `asides completion` prints the script that a shell reads, and the script runs
+`asides` at every Tab, which answers from the declarations of the arguments.
 """
 
 from __future__ import annotations
@@ -11,12 +9,17 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import argcomplete
+import argcomplete.shell_integration
+from argcomplete.completers import DirectoriesCompleter, FilesCompleter, SuppressCompleter
 
 from asides.cli.arguments import list_commands
 from asides.cli.exit_codes import Exit
-from asides.cli.parse_arguments import build_parser, format_option_help, list_actions, list_subcommands
+from asides.cli.parse_arguments import OPTIONS, Parser, build_parser
 from asides.cli.terminal import Terminal
+from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from asides.settings import Settings  # The scripts themselves need no settings.
@@ -35,6 +38,7 @@ _BY_METAVAR = {
     "PROVIDER[:MODEL]": "model",
     "PROVIDER": "provider",
     "COMMAND": "command",
+    "LEVEL": "level",
 }
 # … or by the argument itself, where its value is called NAME.
 _BY_NAME = {
@@ -50,173 +54,144 @@ _BY_NAME = {
 }
 
 
-class Argument(NamedTuple):
-    """An option or a word of a command, as a shell completes it."""
-
-    options: tuple[str, ...]
-    """Its spellings; none for a word."""
-    help: str
-    kind: str | None
-    """How its value is completed; "" without a kind, None for an option without a value."""
-    choices: tuple[str, ...]
-    repeats: bool
-    """Whether it may come more than once."""
-
-
-class Entry(NamedTuple):
-    """A command, or a command inside one ("keys set")."""
-
-    path: str
-    summary: str
-    arguments: tuple[Argument, ...]
-    subcommands: tuple[str, ...]
-
-    @property
-    def options(self) -> list[Argument]:
-        """The arguments that begin with a hyphen."""
-        return [argument for argument in self.arguments if argument.options]
-
-    @property
-    def words(self) -> list[Argument]:
-        """The other arguments, in their order; the commands inside this one come first."""
-        words = [argument for argument in self.arguments if not argument.options]
-        return [Argument((), "", "", self.subcommands, repeats=False), *words] if self.subcommands else words
-
-
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """Print the script, or the candidates that a script asks for."""
-    if arguments.candidates is not None:
-        # A shell completes nothing rather than show an error.
-        with suppress(Exception):
-            for candidate in find_candidates(arguments.candidates, arguments.beginning):
-                terminal.write_answer(f"{candidate}\n")
-        return Exit.DONE
+    """Print the script of a shell."""
     if arguments.shell is None:
-        from asides.values.errors import ConfigError
-
-        raise ConfigError(
-            "name a shell: asides completion bash, zsh or fish. `asides help completion` says where it goes."
-        )
-    from asides.cli import completion_scripts
-
-    write: Callable[[list[Entry]], str] = getattr(completion_scripts, f"write_{arguments.shell}")
-    terminal.write_answer(write(list_entries()))
+        raise ConfigError("name a shell: asides completion bash, zsh or fish. `asides help completion` says where.")
+    script = argcomplete.shell_integration.shellcode(["asides"], shell=arguments.shell)
+    terminal.write_answer(f"{script.strip()}\n")
     return Exit.DONE
 
 
-# --- what there is to complete ----------------------------------------------------------------------------------------
+def complete_line(line: str) -> None:
+    """Answer a script: write what may follow on this line to the file descriptor that argcomplete uses, and exit."""
+    with suppress(Exception):  # A shell completes nothing rather than show an error.
+        if "--" not in line.split()[:-1]:
+            parser = build_line_parser(line)
+            argcomplete.autocomplete(
+                parser,
+                always_complete_options=False,
+                default_completer=SuppressCompleter(),
+                validator=_begins_with,
+            )
+    os._exit(0)
 
 
-def list_entries() -> list[Entry]:
-    """Every command, and every command inside one."""
-    return [
-        entry
-        for name, command in list_commands().items()
-        for entry in _read_parser(name, command.summary, build_parser(name, command))
-    ]
+def _begins_with(candidate: str, beginning: str) -> bool:
+    """A name may hold anything: a line break would make two candidates of it, a hyphen an option."""
+    is_safe = candidate.isprintable() and (beginning.startswith("-") or not candidate.startswith("-"))
+    return is_safe and candidate.startswith(beginning)
 
 
-def _read_parser(path: str, summary: str, parser: argparse.ArgumentParser) -> Iterator[Entry]:
-    inner = list(list_subcommands(parser))
-    arguments = [
-        _read_argument(path, parser, action)
-        for action in list_actions(parser)
-        if not isinstance(action, argparse._SubParsersAction)
-    ]
-    yield Entry(path, summary, tuple(arguments), tuple(name for name, _, _ in inner))
-    for name, help_text, deeper in inner:
-        yield from _read_parser(f"{path} {name}", help_text, deeper)
+def build_line_parser(line: str) -> argparse.ArgumentParser:
+    """The parser of a line: `asides COMMAND …`, or a bare question, which takes the options of `asides ask`."""
+    words = line.split()[1:]
+    commands = list_commands()
+    is_first = not words or (len(words) == 1 and not line[-1:].isspace())
+    if words and words[0] not in commands and not (is_first and not words[0].startswith("-")):
+        parser = build_parser("ask", commands["ask"])
+        for option, about in OPTIONS[1:]:
+            parser.add_argument(*option.split(", "), action="store_true", help=about)
+        _attach(parser, "ask")
+        return parser
+    parser = Parser(prog="asides", add_help=False)
+    inside = parser.add_subparsers(parser_class=Parser)
+    for name, command in commands.items():
+        inner = inside.add_parser(name, help=command.summary)
+        if name in words[:1]:
+            command.declare(inner)
+            _attach(inner, name)
+    return parser
 
 
-def _read_argument(path: str, parser: argparse.ArgumentParser, action: argparse.Action) -> Argument:
-    choices = tuple(map(str, action.choices or ()))
-    kind: str | None = None
-    if action.nargs != 0:
+def _attach(parser: argparse.ArgumentParser, command: str) -> None:
+    """Give every argument its completer."""
+    for action in parser._actions:
         metavar = action.metavar if isinstance(action.metavar, str) else ""
-        kind = _BY_NAME.get((path.partition(" ")[0], action.dest)) or _BY_NAME.get(action.dest)
-        kind = "" if choices else kind or _BY_METAVAR.get(metavar, "")
-    if action.dest == "thinking":
-        choices = _LEVELS
-    elif kind in ("dialect", "command"):
-        kind, choices = "", _list_dialects() if kind == "dialect" else tuple(list_commands())
-    repeats = isinstance(action, argparse._AppendAction) or action.nargs in ("*", "+")
-    return Argument(tuple(action.option_strings), format_option_help(parser, action), kind, choices, repeats)
+        kind = _BY_NAME.get((command, action.dest)) or _BY_NAME.get(action.dest) or _BY_METAVAR.get(metavar)
+        if action.choices is None and kind is not None:
+            action.completer = _COMPLETERS[kind]  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def _list_dialects() -> tuple[str, ...]:
-    from asides.dialects import DIALECTS
-
-    return DIALECTS
+# --- candidates -------------------------------------------------------------------------------------------------------
 
 
-# --- what changes -----------------------------------------------------------------------------------------------------
-
-
-def find_candidates(kind: str, beginning: str) -> Iterator[str]:
-    """The values of a kind that begin so. Sends nothing, and creates no file."""
-    finders: dict[str, Callable[[str], Iterator[str]]] = {
-        "model": _find_models,
-        "provider": _find_providers,
-        "conversation": _find_conversations,
-        "mcp": _find_servers,
-        "setting": _find_settings,
-        "template": _find_templates,
-    }
-    found = finders[kind](beginning) if kind in finders else iter(())
-    # A line break in a name would be two candidates, and a name with a hyphen before it would be an option.
-    return (
-        name
-        for name in dict.fromkeys(found)
-        if name.startswith(beginning) and name.isprintable() and not name.startswith("-")
-    )
-
-
-def _find_models(beginning: str) -> Iterator[str]:
+def _find_models(prefix: str, **_: Any) -> Iterator[str]:
     """Providers with a colon; behind the colon, the models that the rules name."""
     from asides.providers.find import find_provider
+    from asides.providers.model_names import list_model_names
 
     settings = _load_settings()
     yield from _list_names(settings, "aliases")
-    provider, colon, _ = beginning.partition(":")
+    provider, colon, _rest = prefix.partition(":")
     if not colon:
-        yield from (f"{name}:" for name in _find_providers(""))
+        yield from (f"{name}:" for name in _find_providers())
         return
-    for rule in find_provider(provider, settings.providers).models:
-        model = rule.models.removesuffix("*").removesuffix("-")
-        if model and not any(mark in model for mark in "*?["):
-            yield f"{provider}:{model}"
+    yield from (f"{provider}:{name}" for name in list_model_names(find_provider(provider, settings.providers)))
 
 
-def _find_providers(_: str) -> Iterator[str]:
+def _find_providers(**_: Any) -> Iterator[str]:
     from asides.providers.find import list_providers
 
     return (row.name for row in list_providers(_load_settings().providers))
 
 
-def _find_conversations(_: str) -> Iterator[str]:
+def find_conversations(**_: Any) -> Iterator[str]:
+    """The names of saved conversations."""
     from asides.cli.own_conversations import list_own
     from asides.cli.saved_conversations import find_state_folder, find_store_url, open_store
 
     if find_store_url(os.environ) is not None:
-        # Whoever presses Tab waits for no server.
+        # A server would make Tab slow.
         yield from list_own(find_state_folder(os.environ))
     elif any(find_state_folder(os.environ).glob("conversations.db")):
         with open_store(os.environ) as store:
             yield from store.names()
 
 
-def _find_servers(_: str) -> Iterator[str]:
-    return (table.name for table in _load_settings().mcp)
+def _find_servers(prefix: str, **_: Any) -> Iterator[str]:
+    names = [table.name for table in _load_settings().mcp if table.name.startswith(prefix)]
+    yield from names or FilesCompleter()(prefix)
 
 
-def _find_settings(_: str) -> Iterator[str]:
+def _find_settings(parsed_args: Namespace, **_: Any) -> Iterator[str]:
     from asides.settings import SETTINGS
 
-    return iter(SETTINGS)
+    # The first word is get, set or unset.
+    return iter(SETTINGS if parsed_args.action else ())
 
 
-def _find_templates(_: str) -> Iterator[str]:
+def _find_templates(**_: Any) -> Iterator[str]:
     return _list_names(_load_settings(), "templates")
+
+
+def _find_levels(**_: Any) -> Iterator[str]:
+    return iter(_LEVELS)
+
+
+def _find_dialects(**_: Any) -> Iterator[str]:
+    from asides.dialects import DIALECTS
+
+    return iter(DIALECTS)
+
+
+def _find_commands(**_: Any) -> Iterator[str]:
+    return iter(list_commands())
+
+
+_COMPLETERS: dict[str, Callable[..., Any]] = {
+    "file": FilesCompleter(),
+    "folder": DirectoriesCompleter(),
+    "level": _find_levels,
+    "mcp": _find_servers,
+    "model": _find_models,
+    "provider": _find_providers,
+    "conversation": find_conversations,
+    "setting": _find_settings,
+    "template": _find_templates,
+    "dialect": _find_dialects,
+    "command": _find_commands,
+}
 
 
 def _list_names(settings: Settings, table: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """The exit codes. `asides --help` and docs/command-line.md list them; a test keeps the three the same."""
+    """The exit codes. `asides help exit-codes` and docs/command-line.md list them; a test keeps them the same."""
 
     DONE = 0
     UNEXPECTED = 1

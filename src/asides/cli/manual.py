@@ -6,7 +6,7 @@ import argparse
 from argparse import Namespace
 from collections.abc import Iterator
 
-from asides.cli.arguments import format_help, list_commands
+from asides.cli.arguments import format_exit_codes, format_help, list_commands
 from asides.cli.exit_codes import Exit
 from asides.cli.parse_arguments import (
     ENVIRONMENT,
@@ -14,7 +14,6 @@ from asides.cli.parse_arguments import (
     build_parser,
     format_option_help,
     list_actions,
-    list_subcommands,
     name_value,
 )
 from asides.cli.terminal import Terminal
@@ -47,15 +46,17 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print the help on stdout, or the manual page."""
     if arguments.man:
         terminal.write_answer(format_man_page())
+    elif arguments.command == ["exit-codes"]:
+        terminal.write_answer(format_exit_codes())
     elif not arguments.command:
         terminal.write_answer(format_help())
     else:
-        terminal.write_answer(_find_parser(arguments.command).format_help())
+        terminal.write_answer(find_parser(arguments.command).format_help())
     return Exit.DONE
 
 
-def _find_parser(words: list[str]) -> argparse.ArgumentParser:
-    """The parser of a command, or of a command inside a command."""
+def find_parser(words: list[str]) -> argparse.ArgumentParser:
+    """The parser of a command; its actions may follow it, as in `asides help config trust`."""
     from asides.values.errors import ConfigError  # `asides --help` needs no values.
 
     name, *inner = words
@@ -64,15 +65,11 @@ def _find_parser(words: list[str]) -> argparse.ArgumentParser:
         if name in EXTRAS:
             raise explain_missing(f"`asides {name}`", EXTRAS[name])
         raise ConfigError(_explain_unknown(name, list(commands)))
-    parser: argparse.ArgumentParser = build_parser(name, commands[name])
+    parser = build_parser(name, commands[name])
     for word in inner:
-        known = {name: inside for name, _, inside in list_subcommands(parser)}
-        if word not in known:
-            # `asides help config trust`: a choice of the command is explained with it.
-            if any(action.choices is not None and word in action.choices for action in parser._actions):
-                return parser
-            raise ConfigError(_explain_unknown(word, list(known), f" of `{parser.prog}`"))
-        parser = known[word]
+        choices = [str(choice) for action in parser._actions for choice in action.choices or ()]
+        if word not in choices:
+            raise ConfigError(_explain_unknown(word, choices, f" of `{parser.prog}`"))
     return parser
 
 
@@ -90,7 +87,7 @@ def format_man_page() -> str:
         '.\\" Made by scripts/man_page.py from the declarations of the arguments. Do not edit.',
         '.TH ASIDES 1 "" "asides" "User Commands"',
         ".SH NAME",
-        "asides \\- ask language models, and keep their thinking apart from the answer",
+        "asides \\- ask language models, and keep their thinking separate from the answer",
         ".SH SYNOPSIS",
         "\\fBasides\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR ...]",
         ".br",
@@ -110,16 +107,13 @@ def format_man_page() -> str:
 
 
 def _format_command(parser: argparse.ArgumentParser, summary: str) -> Iterator[str]:
-    subcommands = list(list_subcommands(parser))
     yield f".SS {_escape(' '.join(parser.format_usage().removeprefix('usage: ').split()))}"
     yield _escape(summary)
     for action in list_actions(parser):
-        if not isinstance(action, (argparse._HelpAction, argparse._SubParsersAction)):
+        if not isinstance(action, argparse._HelpAction):
             yield ".TP"
             yield _format_name(action)
             yield _escape(format_option_help(parser, action)) or "\\&"
-    for _, help_text, inner in subcommands:
-        yield from _format_command(inner, help_text)
     if parser.epilog:
         yield ".PP"
         yield _escape(" ".join(parser.epilog.split()))

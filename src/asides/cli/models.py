@@ -1,9 +1,12 @@
-"""`asides models`: our rules for models; with `--refresh`, compared with the models that a provider lists."""
+"""`asides models`: the models to write after -m, and the rules for them; with `--refresh`, those that a provider lists,
+compared with the rules.
+"""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, get_args
 
 import msgspec
@@ -14,7 +17,10 @@ from asides.cli.render import NOTHING, format_cell, print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.providers.find import find_provider, list_providers
+from asides.providers.model_names import list_model_names
 from asides.providers.provider import ModelRule, Provider
+from asides.providers.table import WITHOUT_A_KEY
+from asides.settings import Settings
 from asides.values.errors import ConfigError
 from asides.values.model_info import ModelInfo
 from asides.values.notices import escape_controls
@@ -25,18 +31,23 @@ _OFFER_HEAD = ("MODEL", "THINKS", "EFFORTS", "PROVIDER SAYS", "CONTEXT", "OUTPUT
 # The columns that the rules take in full, and the efforts that are worth abridging.
 _WIDE = 104
 _LONG_ROW = 3
+# What fits on one screen.
+_MOST_PROVIDERS, _MOST_MODELS, _MOST_OWN = 7, 4, 10
 # The values of `thinking.type` that make a model think; others turn thinking off.
 _THINKING_FORMS = ("adaptive", "enabled")
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """Print the rules of all providers, of one provider, or for one model; or the current models of one provider."""
+    """Print the models to choose from; the rules of all providers, of one, or for one model; or a provider's list."""
     named = arguments.model or arguments.name
     if arguments.refresh:
         return _refresh(named, arguments, terminal)
     if arguments.base_url or arguments.api_key:
         raise ConfigError("--base-url and --api-key are for --refresh: without it nothing is sent.")
-    rows = read_settings(terminal).providers
+    settings = read_settings(terminal)
+    rows = settings.providers
+    if named is None and not (arguments.all or arguments.json):
+        return _print_choice(settings, terminal)
     if named is None:
         chosen: Sequence[Provider] = list_providers(rows)
     else:
@@ -52,6 +63,40 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     for place, row in enumerate(row for row in chosen if row.models):
         print_lines(terminal, [*([""] if place else []), row.name, *format_rules(row.models, width, indent=2)])
     terminal.print_note("The first match counts. A model without a rule is asked without any change.")
+    return Exit.DONE
+
+
+# --- the models to choose from ----------------------------------------------------------------------------------------
+
+
+def _print_choice(settings: Settings, terminal: Terminal) -> int:
+    """Print what may follow -m, on one screen: names of the settings, then some models of each provider with a key."""
+    from asides.flows.build_call import CallBuilder
+    from asides.relay.known_models import find_keyed_providers, has_tiny_model
+    from asides.relay.routes import list_own_names
+
+    builder = CallBuilder(settings=settings)
+    groups: list[tuple[str, Sequence[str]]] = []
+    if settings.model is not None:
+        groups.append(("default", [settings.model]))
+    if own := list(list_own_names(builder)):
+        groups.append(("yours", own[:_MOST_OWN]))
+    offers = [(row, list(islice(list_model_names(row), _MOST_MODELS))) for row in find_keyed_providers(builder)]
+    offers.sort(key=lambda offer: not offer[1])  # Of a host with any model, no name is known.
+    for row, names in offers[:_MOST_PROVIDERS]:
+        groups.append((row.name, [f"{row.name}:{name}" for name in names or ("MODEL",)]))
+    if has_tiny_model():
+        groups.append(("no key", [WITHOUT_A_KEY]))
+    table = [(title, escape_controls("  ".join(names))) for title, names in groups]
+    print_lines(terminal, wrap_columns(table, find_width(terminal)))
+    if more := len(offers[_MOST_PROVIDERS:]):
+        terminal.print_note(f"{more} more {'provider has' if more == 1 else 'providers have'} a key: `asides keys`.")
+    if not offers:
+        terminal.print_note("No provider has a key. Store one with `asides keys set PROVIDER`, such as openai.")
+    terminal.print_note(
+        "Any other model works too: -m PROVIDER:MODEL. `asides models PROVIDER` shows what is known about its models, "
+        "`--refresh` asks the provider for its list, and `--all` shows every rule."
+    )
     return Exit.DONE
 
 

@@ -9,7 +9,7 @@ import argparse
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, NoReturn
 
 from asides.cli.exit_codes import Exit
@@ -137,9 +137,8 @@ def build_parser(name: str, command: Command) -> Parser:
     parser = Parser(prog=f"asides {name}", description=command.summary, allow_abbrev=False)
     parser.color = False
     command.declare(parser)
-    if not any(isinstance(action, argparse._SubParsersAction) for action in parser._actions):
-        # The help lists the options below; a usage of all of them fills the screen.
-        parser.usage = " ".join(["%(prog)s [OPTION …]", *map(_format_word, list_words(parser))])
+    # The help lists the options below; a usage of all of them fills the screen.
+    parser.usage = " ".join(["%(prog)s [OPTION …]", *map(_format_word, list_words(parser))])
     return parser
 
 
@@ -190,14 +189,6 @@ def name_value(action: argparse.Action) -> str:
     return action.metavar or action.dest.upper()
 
 
-def list_subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
-    """The commands inside a command, each with its help and its parser."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
-            yield from ((name, helps.get(name, ""), inner) for name, inner in action.choices.items())
-
-
 def format_option_help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     """The help of an argument, its default filled in."""
     return parser._get_formatter()._expand_help(action) if action.help else ""
@@ -240,9 +231,6 @@ def declare_help(parser: argparse.ArgumentParser) -> None:
 def declare_completion(parser: argparse.ArgumentParser) -> None:
     """The arguments of `asides completion`."""
     parser.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), help="the shell to print a script for")
-    # The scripts ask for what changes with these.
-    parser.add_argument("--candidates", metavar="KIND", help=argparse.SUPPRESS)
-    parser.add_argument("--beginning", default="", metavar="TEXT", help=argparse.SUPPRESS)
     parser.epilog = (
         'bash: eval "$(asides completion bash)" in ~/.bashrc.  zsh: the same with zsh in ~/.zshrc, after compinit.  '
         "fish: asides completion fish > ~/.config/fish/completions/asides.fish"

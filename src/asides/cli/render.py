@@ -13,7 +13,7 @@ from asides.cli.exit_codes import Exit, code_for_error, code_for_outcome
 from asides.cli.markdown import open_answer_writer
 from asides.cli.terminal import LiveLine, Stopwatch, Terminal
 from asides.flows.reply_fields import ThinkingVisibility, encode_reply, find_problem
-from asides.values.errors import AsidesError, to_line
+from asides.values.errors import AsidesError, UnknownProvider, to_line
 from asides.values.events import CommentaryDelta, TextDelta, TextReclassified, ThinkingDelta
 from asides.values.json_form import to_json_value
 from asides.values.notices import Notice, escape_controls
@@ -141,8 +141,8 @@ def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Termina
         )
     elif visibility.is_shown and (withheld := _describe_withheld(reply, visibility)):
         terminal.print_note(withheld)
-    elif visibility.is_shown and (hidden := _describe_hidden_thinking(reply)):
-        terminal.print_info(hidden)
+    elif visibility.is_shown and (missing := _explain_missing_thinking(reply, visibility)):
+        terminal.print_info(missing)
     for notice in dict.fromkeys(reply.warnings):
         if notice.code not in _NOT_PRINTED_AFTER_REPLY:
             terminal.print_note(f"warning: {describe_notice(notice)}")
@@ -175,11 +175,27 @@ def report_failure(reply: Reply, terminal: Terminal) -> Exit:
     return code
 
 
-def _describe_hidden_thinking(reply: Reply) -> str | None:
+def _explain_missing_thinking(reply: Reply, visibility: ThinkingVisibility) -> str | None:
+    """Why a reply shows no thinking, and what would help; None if it shows some, or if the reason is not known."""
     thought, tokens = reply.thinking, reply.usage.thinking
-    if thought.kind != "hidden" or not (thought or tokens):
+    if thought.text:
         return None
-    return f"(thinking hidden by the provider{'' if tokens is None else f', {tokens} tokens'})"
+    if thought or tokens:
+        return f"(thinking hidden by the provider{'' if tokens is None else f', {tokens} tokens'})"
+    if reply.origin is None or not reply.complete:
+        return None
+    from asides.providers.find import find_provider  # Some commands print replies and need no providers.
+
+    try:
+        row = find_provider(reply.origin.provider, visibility.settings.providers)
+    except UnknownProvider:
+        return None
+    rule, name = row.rule(reply.origin.model), escape_controls(reply.origin.model)
+    if rule.thinking == "never":
+        return f"({name} does not think)"
+    if rule.thinking == "optional" and rule.default == "off" and not reply.effort:
+        return f"({name} thinks only when asked; add --thinking low)"
+    return None
 
 
 def _describe_withheld(reply: Reply, visibility: ThinkingVisibility) -> str | None:

@@ -231,13 +231,12 @@ def _describe_choice(with_key: list[Provider], settings: Settings, *, installed:
 def _list_examples(settings: Settings) -> list[str]:
     """A known model of each provider that has a key, as provider:model."""
     from asides.flows.build_call import CallBuilder
-    from asides.relay.known_models import find_keyed_providers, list_known_models
+    from asides.providers.model_names import list_model_names
+    from asides.relay.known_models import find_keyed_providers
 
-    builder = CallBuilder(settings=settings)
-    known = [model.id for model in list_known_models(builder)]
-    prefixes = [f"{row.name}:" for row in find_keyed_providers(builder)]
-    first = (next((name for name in known if name.startswith(prefix)), None) for prefix in prefixes)
-    return [name for name in first if name is not None]
+    rows = find_keyed_providers(CallBuilder(settings=settings))
+    first = ((row.name, next(list_model_names(row), None)) for row in rows)
+    return [f"{provider}:{model}" for provider, model in first if model is not None]
 
 
 # --- asking -----------------------------------------------------------------------------------------------------------
@@ -295,15 +294,18 @@ class LiveRequest:
             self._display.end()
 
     def run_turn(
-        self, conversation: Conversation, question: Message, *, stream: bool, tools: AgentOptions | None = None
+        self, conversation: Conversation, question: Message | None, *, stream: bool, tools: AgentOptions | None = None
     ) -> Reply:
-        """Ask the next question of a conversation, which records it with the answer, or with what arrived of it."""
+        """Ask the next question of a conversation, which records it with the answer, or with what arrived of it. None:
+        the question at the end of the conversation, which has no answer yet.
+        """
         if conversation.system is not None:
             self._config.options["system"] = conversation.system
         if tools is not None:
             before = conversation.messages
             try:
-                return self.run([question], stream=stream, tools=tools, conversation=conversation)
+                asked = [] if question is None else [question]
+                return self.run(asked, stream=stream, tools=tools, conversation=conversation)
             finally:
                 self.is_recorded = conversation.messages is not before
         turn = conversation.turn(question)

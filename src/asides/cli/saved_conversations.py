@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from asides.cli.layout import shorten
 from asides.cli.own_conversations import add_own, list_own
 from asides.conversations.store.conversation_names import STORE_FILE, is_unnamed, make_name
-from asides.values.errors import ConfigError
+from asides.values.errors import ConfigError, to_line
 
 if TYPE_CHECKING:
     from asides.client import Client
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from asides.conversations.sync import Conversation
 
 FOLDER_VARIABLE = "ASIDES_STATE"
+_TITLE_WIDTH = 60
 
 
 def find_state_folder(environ: Mapping[str, str]) -> Path:
@@ -165,6 +167,15 @@ def keep_for_chat(saved: SavedConversation, environ: Mapping[str, str]) -> Saved
     saved.store.rename(saved.name, name)
     note_own(saved.store, name, environ)
     return saved._replace(name=name)
+
+
+def describe_conversation(conversation: Conversation) -> str:
+    """What a person knows a conversation by: its name, or else its first question; and its length."""
+    name = conversation.name or ""
+    first = next((message.text for message in conversation.messages if message.role == "user"), "")
+    title = f'"{shorten(to_line(first), _TITLE_WIDTH)}"' if not name or is_unnamed(name) else show_name(name)
+    count = len(conversation)
+    return f"{title}, {count} {'message' if count == 1 else 'messages'}"
 
 
 def show_name(name: str) -> str:

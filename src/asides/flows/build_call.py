@@ -145,7 +145,9 @@ class CallBuilder:
         from asides.flows.list_models import ModelListCall
 
         if unknown := sorted(options.keys() - LIST_OPTIONS):
-            raise TypeError(f"{unknown[0]} is no option of models; the options are {', '.join(sorted(LIST_OPTIONS))}.")
+            raise TypeError(
+                f"models() has no option {unknown[0]!r}; the options are {', '.join(sorted(LIST_OPTIONS))}."
+            )
         given, _ = read_options(self.defaults, Options(**options))  # type: ignore[typeddict-item]
         target = find_host(provider, base_url=given.base_url, rows=self.rows)
         return ModelListCall(target, read_policy(given), _find_key(target, given, True))

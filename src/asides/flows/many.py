@@ -20,6 +20,7 @@ from asides.values.reply import Reply
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
+    from asides.values.result import Result
 
 Answer: TypeAlias = "Reply | AsidesError"
 BuildCall: TypeAlias = Callable[[], Call]
@@ -79,10 +80,10 @@ class OpenQuestions:
         if self._problem is None:
             self._problem = problem
 
-    def finish(self, index: int, outcome: Reply | BaseException) -> tuple[int, Answer] | None:
+    def finish(self, index: int, outcome: Reply | Result[Any] | BaseException) -> tuple[int, object] | None:
         """Count an outcome; return what the caller gets. None for an error that is not one of a question."""
         self._done += 1
-        if not isinstance(outcome, (Reply, AsidesError)):
+        if isinstance(outcome, BaseException) and not isinstance(outcome, AsidesError):
             self.fail(outcome)
             return None
         if isinstance(outcome, AsidesError):
@@ -113,7 +114,7 @@ def _check_concurrency(given: object) -> int:
 def check_prompts(prompts: object) -> int | None:
     """Return the number of prompts, where it is known. Raises for a single prompt in place of many."""
     if prompts is None:
-        raise ConfigError("there are no prompts. To do: write ask_many(model, prompts), or ask_many(prompts=…).")
+        raise ConfigError("there are no prompts. Write ask_many(model, prompts), or ask_many(prompts=…).")
     is_one = isinstance(prompts, (str, bytes, Message, Prompt, Mapping, Reply)) or hasattr(prompts, "messages")
     if is_one or not isinstance(prompts, (Iterable, AsyncIterable)):
         raise ConfigError(

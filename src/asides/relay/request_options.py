@@ -91,7 +91,7 @@ def read_request_options(given: Any, config: RelayConfig, visibility: Visibility
             )
         if name not in allowed:
             meant = suggest_name(str(name), sorted(allowed), f"there are {', '.join(sorted(allowed))}.")
-            raise RelayRefusal(f"{FIELD}.{name} is no option of a request; {meant}", param=FIELD)
+            raise RelayRefusal(f"unknown option {FIELD}.{name}; {meant}", param=FIELD)
     options = {name: value for name, value in given.items() if value is not None}
     if not config.trusts_callers:
         _check_limits(options)

@@ -6,43 +6,61 @@ import asyncio
 import os
 import queue
 import threading
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, cast
 
-from asides.flows.many import Answer, BuildCall, OpenQuestions
+from asides.flows.call import Call
+from asides.flows.many import OpenQuestions
 from asides.transports.async_ import AsyncStream
 from asides.transports.protocols import AsyncTransport, Transport
 from asides.transports.sync import Stream
 from asides.transports.tool_executor import start_thread
+from asides.values.errors import AsidesError
 from asides.values.reply import Reply
+from asides.values.result import Result
 
-_Ended: TypeAlias = "queue.SimpleQueue[tuple[int, Reply | BaseException] | None]"
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from asides.transports.run_state import RunState
+    from asides.transports.run_sync import RunStream
+
+    Answered = TypeVar("Answered", default=Reply[Any])
+else:
+    from typing import TypeVar
+
+    Answered = TypeVar("Answered")
+
+Build: TypeAlias = "Callable[[], Call | RunState[Any]]"
+"""Builds the call of one question, or the run of an agent. An AsidesError that it raises is the answer to it alone."""
+_Outcome: TypeAlias = "Reply[Any] | Result[Any] | BaseException"
+_Ended: TypeAlias = "queue.SimpleQueue[tuple[int, _Outcome] | None]"
 # How often a wait looks whether this is a forked child, without the threads. It also lets Ctrl-C in on Windows.
 _POLL_SECONDS = 0.5
 
 
-class Answers:
-    """Pairs of an index and a Reply, or the AsidesError of this question, as they arrive.
+class Answers(Generic[Answered]):
+    """Pairs of an index and a Reply, or the AsidesError of this question, as they arrive. Runs of an agent: a Result.
 
     The first question is sent when the first pair is read. Leave the `with`, call `close`, or drop the iterator: open
     connections close at once. An error that is not one of a question, such as one of your iterable, is raised when the
     questions under way have ended.
     """
 
-    def __init__(self, calls: Iterable[BuildCall], transport: Transport, batch: OpenQuestions) -> None:
+    def __init__(self, calls: Iterable[Build], transport: Transport, batch: OpenQuestions) -> None:
         self._ended: _Ended = queue.SimpleQueue()
         self._batch = batch
         self._pairs = _answer(iter(calls), transport, batch, self._ended)
         self._turn = threading.RLock()
 
-    def __iter__(self) -> Iterator[tuple[int, Answer]]:
+    def __iter__(self) -> Iterator[tuple[int, Answered | AsidesError]]:
         return self
 
-    def __next__(self) -> tuple[int, Answer]:
+    def __next__(self) -> tuple[int, Answered | AsidesError]:
         with self._turn:  # Several threads may share the pairs.
-            return next(self._pairs)
+            return cast("tuple[int, Answered | AsidesError]", next(self._pairs))
 
     def close(self) -> None:
         """Close open connections and ask nothing more, from any thread."""
@@ -59,9 +77,9 @@ class Answers:
 
 
 def _answer(
-    calls: Iterator[BuildCall], transport: Transport, batch: OpenQuestions, ended: _Ended
-) -> Generator[tuple[int, Answer], None, None]:
-    running: dict[int, Stream | None] = {}
+    calls: Iterator[Build], transport: Transport, batch: OpenQuestions, ended: _Ended
+) -> Generator[tuple[int, object], None, None]:
+    running: dict[int, Stream[Any] | RunStream[Any] | None] = {}
     process = os.getpid()
     try:
         while True:
@@ -94,10 +112,17 @@ def _answer(
                 stream.close()
 
 
-def _start(index: int, build: BuildCall, transport: Transport, ended: _Ended) -> Stream | None:
+def _start(index: int, build: Build, transport: Transport, ended: _Ended) -> Stream[Any] | RunStream[Any] | None:
     """Start a question in a thread. None: it failed before anything was sent."""
+    stream: Stream[Any] | RunStream[Any]
     try:
-        stream = Stream(build(), transport)
+        built = build()
+        if isinstance(built, Call):
+            stream = Stream(built, transport)
+        else:
+            from asides.transports.run_sync import RunStream
+
+            stream = RunStream(built, transport)
         start_thread(partial(_ask, index, stream, ended))
     except Exception as problem:  # noqa: BLE001 - the batch decides whose it is
         ended.put((index, problem))
@@ -105,16 +130,16 @@ def _start(index: int, build: BuildCall, transport: Transport, ended: _Ended) ->
     return stream
 
 
-def _ask(index: int, stream: Stream, ended: _Ended) -> None:
-    outcome: Reply | BaseException
+def _ask(index: int, stream: Stream[Any] | RunStream[Any], ended: _Ended) -> None:
+    outcome: _Outcome
     try:
-        outcome = stream.reply
+        outcome = stream.reply if isinstance(stream, Stream) else stream.result
     except BaseException as problem:  # noqa: BLE001 - nothing else catches it in this thread
         outcome = problem
     ended.put((index, outcome))
 
 
-def _wait(ended: _Ended, process: int) -> tuple[int, Reply | BaseException] | None:
+def _wait(ended: _Ended, process: int) -> tuple[int, _Outcome] | None:
     while True:
         with suppress(queue.Empty):
             return ended.get(timeout=_POLL_SECONDS)
@@ -122,8 +147,8 @@ def _wait(ended: _Ended, process: int) -> tuple[int, Reply | BaseException] | No
             raise RuntimeError("the process was forked while questions were open, and only its parent has the threads.")
 
 
-class AsyncAnswers:
-    """Pairs of an index and a Reply, or the AsidesError of this question, as they arrive.
+class AsyncAnswers(Generic[Answered]):
+    """Pairs of an index and a Reply, or the AsidesError of this question, as they arrive. Runs of an agent: a Result.
 
     The first question is sent when the first pair is read. Leave the `async with` or await `close`: open connections
     close at once. An error that is not one of a question, such as one of your iterable, is raised when the questions
@@ -132,7 +157,7 @@ class AsyncAnswers:
 
     def __init__(
         self,
-        calls: Iterable[BuildCall] | AsyncIterable[BuildCall],
+        calls: Iterable[Build] | AsyncIterable[Build],
         transport: AsyncTransport,
         batch: OpenQuestions,
         *,
@@ -142,12 +167,12 @@ class AsyncAnswers:
         self._pairs = _answer_async(calls, transport, batch, self._closed, ends_transport)
         self._turn = asyncio.Lock()
 
-    def __aiter__(self) -> AsyncIterator[tuple[int, Answer]]:
+    def __aiter__(self) -> AsyncIterator[tuple[int, Answered | AsidesError]]:
         return self
 
-    async def __anext__(self) -> tuple[int, Answer]:
+    async def __anext__(self) -> tuple[int, Answered | AsidesError]:
         async with self._turn:  # Several tasks may share the pairs.
-            return await anext(self._pairs)
+            return cast("tuple[int, Answered | AsidesError]", await anext(self._pairs))
 
     async def close(self) -> None:
         """Close open connections and ask nothing more, from any task of the event loop."""
@@ -163,16 +188,16 @@ class AsyncAnswers:
 
 
 async def _answer_async(
-    calls: Iterable[BuildCall] | AsyncIterable[BuildCall],
+    calls: Iterable[Build] | AsyncIterable[Build],
     transport: AsyncTransport,
     batch: OpenQuestions,
     closed: asyncio.Event,
     ends_transport: bool,
-) -> AsyncGenerator[tuple[int, Answer], None]:
+) -> AsyncGenerator[tuple[int, object], None]:
     source = calls if isinstance(calls, AsyncIterable) else _iterate(calls)
     waiting = aiter(source)
-    running: dict[asyncio.Task[Reply | BaseException], int] = {}
-    taking: asyncio.Task[BuildCall | BaseException | None] | None = None
+    running: dict[asyncio.Task[_Outcome], int] = {}
+    taking: asyncio.Task[Build | BaseException | None] | None = None
     closing = asyncio.create_task(closed.wait())
     try:
         while True:
@@ -213,12 +238,12 @@ def _list_tasks(running: Iterable[asyncio.Task[Any]], taking: asyncio.Task[Any] 
     return [*running] if taking is None else [*running, taking]
 
 
-async def _iterate(calls: Iterable[BuildCall]) -> AsyncGenerator[BuildCall, None]:
+async def _iterate(calls: Iterable[Build]) -> AsyncGenerator[Build, None]:
     for build in calls:
         yield build
 
 
-async def _take(calls: AsyncIterator[BuildCall]) -> BuildCall | BaseException | None:
+async def _take(calls: AsyncIterator[Build]) -> Build | BaseException | None:
     """What builds the next call; None at the end; an error of the caller's iterable as a value."""
     try:
         return await anext(calls)
@@ -228,8 +253,14 @@ async def _take(calls: AsyncIterator[BuildCall]) -> BuildCall | BaseException | 
         return problem
 
 
-async def _ask_async(build: BuildCall, transport: AsyncTransport) -> Reply | BaseException:
+async def _ask_async(build: Build, transport: AsyncTransport) -> _Outcome:
     try:
-        return await AsyncStream(build(), transport).drain()
+        built = build()
+        if isinstance(built, Call):
+            return await AsyncStream[Any](built, transport).drain()
+        from asides.transports.run_async import AsyncRunStream
+
+        async with AsyncRunStream(built, transport) as run:
+            return await run.drain()
     except Exception as problem:  # noqa: BLE001 - the batch decides whose it is
         return problem

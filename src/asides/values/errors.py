@@ -256,6 +256,16 @@ class ToolFailed(AgentError):
         self.call = call
 
 
+def _name_publicly(names: dict[str, Any]) -> None:
+    """Let tracebacks say asides.MissingKey, also in a program that never names it."""
+    for value in names.values():
+        if isinstance(value, type) and issubclass(value, AsidesError):
+            value.__module__ = "asides"
+
+
+_name_publicly(globals())
+
+
 # --- texts of servers ------------------------------------------------------------------------------------------------
 
 _KEY_LIKE = r"(?i)\b(?:sk|pk|gsk|xai|nvapi|hf|r8)[-_][\w*-]{6,}|\bAIza[\w*-]{6,}|\bya29\.[\w.*-]{6,}|Bearer\s+\S+"

@@ -347,6 +347,19 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
             f"tool_calls={[call.name for call in self.tool_calls]!r}, stop={self.stop!r}, usage={self.usage!r})"
         )
 
+    def _repr_markdown_(self) -> str:
+        """The reply in a notebook: its answer, with the thinking that people may see folded above it."""
+        from html import escape
+
+        thought, policy = self.thinking, self.call.visibility
+        if not thought.text or not (policy is None or policy.allows("user", thought.kind)):
+            return self.text
+        seconds = None if self.timing is None else self.timing.thinking
+        title = "Thinking" if seconds is None else f"Thinking ({seconds:.0f} s)"
+        # Escaped and without a blank line, so that it cannot end the fold.
+        text = escape(thought.text).replace("\n", "<br>")
+        return f"<details><summary>{title}</summary>{text}</details>\n\n{self.text}"
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reply):
             return NotImplemented

@@ -146,9 +146,9 @@ def test_options_of_the_client_and_of_one_request(behind: Behind) -> None:
 
 def test_an_option_that_is_none_is_told(behind: Behind) -> None:
     opened = behind()
-    with pytest.raises(ConfigError, match="thinkin is no option"):
+    with pytest.raises(ConfigError, match="no option 'thinkin'"):
         OpenAI(asides={"thinkin": "high"})
-    with OpenAI() as client, pytest.raises(openai.BadRequestError, match="thinkin is no option"):
+    with OpenAI() as client, pytest.raises(openai.BadRequestError, match="no option 'thinkin'"):
         chat(client, extra_body={"asides": {"thinkin": "high"}})
     assert opened.requests == []
 

@@ -53,6 +53,11 @@ def read_page() -> dict[str, PageFile]:
     return found
 
 
+def is_browser_at_root(request: web.Request) -> bool:
+    """Whether a person opens the address in a browser. Clients of Ollama ask there too, for any type."""
+    return request.method == "GET" and request.path == "/" and "text/html" in request.headers.get("accept", "")
+
+
 def add_routes(app: web.Application, service: Service) -> None:
     """Serve the page under /ui/, unless the settings turn it off."""
     if not service.settings.page:

@@ -22,6 +22,7 @@ from asides_gateway.page_requests import Handler, answer_error
 from asides_gateway.relay_handler import handle_relayed
 from asides_gateway.requests_api import add_routes as add_requests
 from asides_gateway.serve_page import add_routes as add_page
+from asides_gateway.serve_page import is_browser_at_root
 from asides_gateway.service import Service
 
 SERVICE = web.AppKey("service", Service)
@@ -40,6 +41,8 @@ def make_app(service: Service) -> web.Application:
     """The application over a service, which it closes at its end."""
 
     async def relay(request: web.Request) -> web.StreamResponse:
+        if service.settings.page and is_browser_at_root(request):
+            return web.Response(status=302, headers={"location": "/ui/"})
         return await handle_relayed(request, service)
 
     @web.middleware

@@ -32,6 +32,15 @@ def test_where_a_path_leads(method: str, path: str, status: int, kind: str) -> N
     assert answer.headers["server"] == "asides"
 
 
+def test_a_browser_at_the_root_goes_to_the_page() -> None:
+    browser = [("accept", "text/html,application/xhtml+xml,*/*;q=0.8")]
+    with Stage() as stage, gateway_before(stage, keys=(KEY,)) as gateway:
+        answer = ask(gateway, "GET", "/", headers=browser)
+    assert (answer.status, answer.headers["location"]) == (302, "/ui/")
+    with Stage() as stage, gateway_before(stage, page=False) as gateway:
+        assert ask(gateway, "GET", "/", headers=browser).status == 200
+
+
 def test_without_the_page_there_is_neither_page_nor_api() -> None:
     with Stage([Say(text="42")]) as stage, gateway_before(stage, page=False) as gateway:
         for path in ("/ui/", "/ui/index.html", "/ui/api/session", "/ui/api/conversations", "/ui/api/requests"):

@@ -60,7 +60,7 @@ def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str]
     """The call of a probe. Raises ConfigError before a byte is sent."""
     if unknown := sorted(options.keys() - ProbeOptions.__annotations__.keys()):
         raise TypeError(
-            f"{unknown[0]} is no option of probe; the options are {', '.join(ProbeOptions.__annotations__)}."
+            f"probe() has no option {unknown[0]!r}; the options are {', '.join(ProbeOptions.__annotations__)}."
         )
     row = plain_row(_CHAT)
     address = complete_address(base_url)

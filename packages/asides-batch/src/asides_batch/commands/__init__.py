@@ -73,5 +73,5 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
 
 
 BATCH = Command(
-    "Ask every question of a file, with a ledger: stop it, and go on.", declare_batch, "asides_batch.commands.batch"
+    "Ask every question in a file; can be stopped and resumed.", declare_batch, "asides_batch.commands.batch"
 )

@@ -1,18 +1,23 @@
 """The actor that answers when there is no script: it solves sums, calls tools and fills schemas.
 
-It says plainly that it is no model. The same question always gets the same thought and the same answer.
+It says that it is not a model. The same question always gets the same thought and the same answer. Whether a reply has
+the thought follows what is known about the requested model: some never think, some only when asked, some hide it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
+from asides.providers.find import find_provider
+from asides.providers.provider import ModelRule
+from asides.providers.unknown_names import find_candidates
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.tools import Tool
@@ -20,7 +25,7 @@ from asides_stage.stage.script import Say
 from asides_stage.stage.sums import find_sum
 
 MODEL = "stage"
-"""The model's name, in lists and in replies."""
+"""The name of the only model in the stage's lists. Replies have the name that was requested."""
 
 _GREETING = re.compile(r"^\W*(?:hello|hi|hey|good (?:morning|afternoon|evening|day)|greetings)\b", re.IGNORECASE)
 _WHO = re.compile(r"\b(?:who|what) (?:are|r) (?:you|u)\b|\bwhich model\b|\bwhat model\b|\byour name\b", re.IGNORECASE)
@@ -55,26 +60,45 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def improvise(request: ServedRequest) -> Say:
-    """Build the actor's reply: deterministic, with a visible thought unless thinking is off."""
+    """Build the actor's reply: deterministic, with a thought if the requested model would think."""
     prompt = request.prompt
+    rule = _find_rule(request.model)
     line = _choose_line(prompt)
-    thought = _show_thought(line, prompt)
+    thought = _think(line, prompt, rule)
     answer, whole = line.answer, True
     if prompt.max_tokens is not None:
         thought, answer, whole = _cut_to_limit(prompt.max_tokens, thought, answer)
+    shown, hidden = (thought, None) if _is_shown(prompt, rule) else (None, thought)
     if not whole:
-        return Say(text=answer, thinking=thought, model=MODEL, stop="length")
+        return Say(text=answer, thinking=shown, hidden_thinking=hidden, stop="length")
     calls = () if line.call is None else (line.call,)
-    return Say(text=answer, thinking=thought, tool_calls=calls, model=MODEL)
+    return Say(text=answer, thinking=shown, hidden_thinking=hidden, tool_calls=calls)
 
 
-def _show_thought(line: _Line, prompt: Prompt) -> str | None:
+@lru_cache(maxsize=256)
+def _find_rule(model: str) -> ModelRule | None:
+    """The facts of a model, as the provider knows them that makes it; None for an unknown model."""
+    provider = next(iter(find_candidates(model)), None)
+    return None if provider is None else find_provider(provider).rule(model)
+
+
+def _think(line: _Line, prompt: Prompt, rule: ModelRule | None) -> str | None:
+    """The thought of the reply; None where the model does not think. An unknown model thinks unless that is off."""
     thinking = prompt.thinking
-    if thinking.mode == "off" or thinking.show == "none":
+    if thinking.mode == "off":
+        return None
+    if rule is not None and (rule.thinking == "never" or (rule.default == "off" and not thinking.asked)):
         return None
     if thinking.effort in ("minimal", "low"):
         return line.thought[0]
     return "\n".join(line.thought)
+
+
+def _is_shown(prompt: Prompt, rule: ModelRule | None) -> bool:
+    """Whether the reply shows its thought. Models that hide it show a summary at most, if one is requested."""
+    if rule is not None and rule.kind == "hidden":
+        return prompt.thinking.summary is not None
+    return prompt.thinking.show != "none"
 
 
 def _choose_line(prompt: Prompt) -> _Line:

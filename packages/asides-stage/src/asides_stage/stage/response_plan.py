@@ -142,7 +142,7 @@ def _add_id(events: list[Event]) -> list[Event]:
 def _count_usage(scene: Say, request: ServedRequest, cache: CacheUse | None) -> Usage:
     """Count words as tokens."""
     received = count_input(request.prompt)
-    thought = _count_words(scene.thinking or "")
+    thought = _count_words(scene.thinking or scene.hidden_thinking or "")
     calls = sum(1 + len(call.arguments) for call in scene.tool_calls)
     sent = _count_words(scene.text) + _count_words(scene.refusal or "") + calls + thought
     usage = Usage(input=received, output=sent, thinking=thought, total=received + sent)

@@ -47,6 +47,8 @@ class Say(Delivery, frozen=True, tag="say"):
 
     text: str = ""
     thinking: str | None = None
+    hidden_thinking: str | None = None
+    """Thinking that is counted in the usage and not shown, as some models have it."""
     thinking_field: str | None = None
     """The field for thinking, in a dialect with several. None: the most common one."""
     tool_calls: tuple[ToolCall, ...] = ()

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import asides
 from asides.dialects.dialect import ServedRequest
 from asides.values.messages import Message, OutputSchema, Prompt, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
-from asides_stage import Say, improvise
+from asides_stage import OpenStage, Say, improvise
 from asides_stage.stage.actor import fill_schema
 
 WEATHER = Tool(
@@ -34,9 +35,9 @@ WEATHER = Tool(
 )
 
 
-def ask(*messages: Message | str, **prompt: Any) -> Say:
+def ask(*messages: Message | str, model: str = "any", **prompt: Any) -> Say:
     spoken = tuple(user(message) if isinstance(message, str) else message for message in messages)
-    return improvise(ServedRequest(Prompt(spoken, **prompt), "any", stream=True))
+    return improvise(ServedRequest(Prompt(spoken, **prompt), model, stream=True))
 
 
 # --- sums -------------------------------------------------------------------------------------------------------------
@@ -53,7 +54,7 @@ def test_the_first_question_of_the_readme() -> None:
         "920 + 161 = 1081.\n"
         "So 23 × 47 = 1081."
     )
-    assert reply.model == "stage"
+    assert reply.model is None, "the reply has the requested name"
 
 
 @pytest.mark.parametrize(
@@ -134,6 +135,36 @@ def test_without_thinking_there_is_no_thought(thinking: Thinking) -> None:
 
 def test_little_effort_is_one_line() -> None:
     assert ask("What is 23 * 47?", thinking=Thinking(effort="low")).thinking == "The question is 23 × 47."
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "shown", "hidden"),
+    [
+        ("gpt-4o", Thinking(), False, False),
+        ("claude-haiku-4-5", Thinking(), False, False),
+        ("claude-haiku-4-5", Thinking(budget=2000), True, False),
+        ("deepseek-chat", Thinking(), False, False),
+        ("deepseek-chat", Thinking(effort="high"), True, False),
+        ("deepseek-reasoner", Thinking(), True, False),
+        ("gpt-5", Thinking(), False, True),
+        ("gpt-5", Thinking(summary="auto"), True, False),
+        ("gemini-2.5-pro", Thinking(show="none"), False, True),
+        ("gemini-2.5-pro", Thinking(show="summary"), True, False),
+        ("a-model-without-a-rule", Thinking(), True, False),
+    ],
+)
+def test_a_reply_thinks_as_the_requested_model_does(
+    model: str, thinking: Thinking, *, shown: bool, hidden: bool
+) -> None:
+    reply = ask("What is 23 * 47?", model=model, thinking=thinking)
+    assert (bool(reply.thinking), bool(reply.hidden_thinking)) == (shown, hidden)
+    assert reply.text == "23 × 47 = 1081"
+
+
+def test_hidden_thinking_is_counted_and_not_sent(stage: OpenStage) -> None:
+    opened = stage(Say(hidden_thinking="three long words", text="42"))
+    reply = asides.ask("openai:gpt-5", "?", base_url=opened.url, api_key="key")
+    assert (reply.text, reply.thinking.text, reply.usage.thinking) == ("42", "", 3)
 
 
 def test_a_limit_can_be_used_up_by_thinking() -> None:
