@@ -92,6 +92,16 @@ class Put(Protocol):
         """Receive the text."""
 
 
+def ends_in_code(text: str) -> bool:
+    """Whether a text ends inside a fence, or inside inline code that its last line does not close."""
+    if "`" not in text and "~~~" not in text:
+        return False
+    code = CodeSpans()
+    code.unread.append(text)
+    code.read()
+    return bool(code.fence or code.inline)
+
+
 class Marks:
     """Finds the characters of a text that may begin a tag, in order. Each is looked for once, so the time is linear."""
 
@@ -199,6 +209,11 @@ class TagScanner:
         solid = SOLID.search(self.buffer, self.pos)
         start, self.pos = self.pos, solid.start() if solid else len(self.buffer)
         return self.buffer[start : self.pos]
+
+    def is_before(self, matcher: Matcher) -> bool:
+        """Whether only blanks are left, or a tag comes next."""
+        solid = SOLID.search(self.buffer, self.pos)
+        return solid is None or matcher.growing(self.buffer, solid.start()) is not None
 
     def find_here(self, matcher: Matcher) -> Found | None:
         """Read the tag at the position; None when there is none, or (`holds`) when the text may become one."""

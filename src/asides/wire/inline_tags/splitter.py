@@ -71,6 +71,10 @@ class Splitter:
         """A closing tag came, and nothing had been opened: the text began inside a thinking block."""
         self.nests = False
         """A thinking block had others inside."""
+        self.lacks_close = False
+        """A header ended a thinking block that had no closing tag."""
+        self.lacks_header = False
+        """In a reply whose messages have headers, text came between two messages."""
         self._late = late and starts_inside is False
         self._rules = find_rules(tags)
         self._position = position
@@ -362,7 +366,9 @@ class Splitter:
             self._written = grammar
         if channel is Channel.TOOL:
             scanner.push_back(text)
-            return self._begin_without_tag()
+            self._begin_without_tag()
+            self.lacks_header = False
+            return True
         if role is Role.OPEN or channel is Channel.THINKING:
             self._open_block(grammar, leading=True, void=grammar.closes_itself(text))
             return True
@@ -372,6 +378,7 @@ class Splitter:
         return True
 
     def _begin_without_tag(self) -> bool:
+        self.lacks_header = self._written is not None and bool(self._written.header)
         blanks = "" if self.began_with_thinking else "".join(self._blanks)
         self._blanks = []
         if self._implied and not self.began_with_thinking:
@@ -453,6 +460,10 @@ class Splitter:
                     self._spoken = Channel.ANSWER
                     self._continue_answer()
                     self._route(text)
+        elif role is Role.CONTROL and grammar.header:
+            self.lacks_header = self.lacks_header or not self._scanner.is_before(
+                self._rules.heads_and_controls(grammar)
+            )
         return True
 
     def _note_grammar(self, grammar: Grammar | None) -> None:
@@ -501,6 +512,7 @@ class Splitter:
             self._note_grammar(grammar)
             self._close_block()
         elif role is Role.HEADER:  # ends the thought without a closing tag; the next state reads what it opens
+            self.lacks_close = True
             self._written = grammar
             self._close_block()
             self._scanner.push_back(text)
