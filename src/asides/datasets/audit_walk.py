@@ -208,7 +208,7 @@ class _Walk:
         if plain is value:  # No text in it, or not a value of OTLP.
             return value
         cleaned = self.walk(plain, scope._replace(depth=scope.depth + 1), place)
-        return value if cleaned is plain else _write_any_value(cleaned)
+        return value if cleaned is plain else cast("_Object", _write_any_value(cleaned))
 
 
 def _enter(scope: _Scope, thoughts: tuple[str, ...], model: str | None, speaker: _Speaker | None = None) -> _Scope:
