@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -21,6 +20,7 @@ from asides.datasets.separator import RowSeparator
 from asides.packages import PARTS, load_entry
 from asides_batch.separate_on_ray import FileResult, separate_file, separate_on_ray
 from asides_batch.separate_on_ray import _list_tasks as list_tasks
+from tests.batch.two_ray_nodes import RAY_ENVIRONMENT, TwoNodes, open_two_nodes
 from tests.cli.children import command, environment
 
 _JOB = BlockJob(RowSeparator(column="response"))
@@ -108,7 +108,6 @@ def test_hidden_files_and_reports_of_an_earlier_run_are_not_read(tmp_path: Path)
 
 # --- on a cluster -----------------------------------------------------------------------------------------------------
 
-_ENVIRONMENT = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 _FILES, _ROWS = 16, 4000
 on_ray = [
     pytest.mark.ray,
@@ -117,32 +116,10 @@ on_ray = [
 ]
 
 
-class Cluster:
-    """A cluster of two nodes, each with one CPU."""
-
-    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
-        self._process = process
-        self.address = address
-
-    def kill_second_node(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write("kill\n")
-        self._process.stdin.flush()
-
-
 @pytest.fixture
-def cluster(_nobodys_settings: Path) -> Iterator[Cluster]:
-    script = Path(__file__).with_name("two_ray_nodes.py")
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, str(script)], stdin=pipe, stdout=pipe, env=environment(_ENVIRONMENT), text=True
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        address, _ = process.stdout.readline().split()
-        yield Cluster(process, address)
-        process.stdin.close()
-        process.wait(60)
+def cluster(_nobodys_settings: Path) -> Iterator[TwoNodes]:
+    with open_two_nodes() as nodes:
+        yield nodes
 
 
 def write_folder(folder: Path) -> Path:
@@ -156,11 +133,11 @@ def write_folder(folder: Path) -> Path:
     return folder
 
 
-def start(folder: Path, out: Path, cluster: Cluster) -> subprocess.Popen[bytes]:
+def start(folder: Path, out: Path, cluster: TwoNodes) -> subprocess.Popen[bytes]:
     words = ["separate", str(folder), "--column", "response", "-o", str(out), "--via", "ray", "--json"]
     return subprocess.Popen(
         command([*words, "--ray-address", cluster.address, "--actors", "2"]),
-        env=environment(_ENVIRONMENT),
+        env=environment(RAY_ENVIRONMENT),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -197,7 +174,7 @@ def check(out: Path, child: subprocess.Popen[bytes]) -> None:
 class TestOnRay:
     pytestmark = on_ray
 
-    def test_a_node_is_killed_and_every_file_is_complete(self, cluster: Cluster, tmp_path: Path) -> None:
+    def test_a_node_is_killed_and_every_file_is_complete(self, cluster: TwoNodes, tmp_path: Path) -> None:
         folder, out = write_folder(tmp_path / "in"), tmp_path / "out"
         child = start(folder, out, cluster)
         try:
@@ -211,7 +188,7 @@ class TestOnRay:
         after = list_files(out)
         assert {name: after[name] for name in complete} == complete
 
-    def test_a_driver_is_killed_and_the_next_one_continues_by_file(self, cluster: Cluster, tmp_path: Path) -> None:
+    def test_a_driver_is_killed_and_the_next_one_continues_by_file(self, cluster: TwoNodes, tmp_path: Path) -> None:
         folder, out = write_folder(tmp_path / "in"), tmp_path / "out"
         child = start(folder, out, cluster)
         try:
