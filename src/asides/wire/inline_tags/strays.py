@@ -20,7 +20,9 @@ class StrayFinder:
         opens = [phrase for each in grammars for phrase in (*each.open, *each.header, *each.first)]
         literals = {"".join(part for part in phrase if isinstance(part, str)) for phrase in opens}
         self._prefixes = tuple({text[:end] for text in literals for end in range(1, len(text))})
-        self._suffixes = tuple({text[start:] for text in literals for start in range(1, len(text))})
+        ends = {text[start:] for text in literals for start in range(1, len(text))}
+        # A few letters at the end of a tag may be the beginning of any word.
+        self._suffixes = tuple(end for end in ends if end[-1] in _BRACKETS or len(end) >= _SHORTEST_NAME)
         self._halves = {each.name: _cut_firsts(each) for each in grammars if each.open}
         marks = _TOKEN_MARKS if any("<|" in text or "|>" in text for text in literals) else ()
         pieces = Grammar("pieces", control=(*((mark,) for mark in marks), *_cut_names(grammars)))
@@ -63,7 +65,12 @@ class StrayFinder:
 
     def _may_hold(self, text: str) -> bool:
         marks = self._matcher.marks
-        return marks is None or any(mark in text for mark in marks)
+        if marks is None:
+            return True
+        for mark in marks:  # noqa: SIM110 - any() is slower
+            if mark in text:
+                return True
+        return False
 
     def _search(self, text: str, code: CodeSpans | None, put: object) -> bool:
         scanner = TagScanner()
