@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec
 
 import msgspec
-from aiohttp import web
 
 from asides.aio import AsyncClient, AsyncStream
 from asides.dialects.dialect import HttpRequest, ServedRequest
@@ -25,6 +24,7 @@ from asides.transports.protocols import AsyncResponse, AsyncTransport
 from asides.values.errors import AsidesError
 from asides.values.events import Event
 from asides.values.reply import Reply
+from asides_gateway import web
 from asides_gateway.relay_handler import collect_headers, read_client
 from asides_gateway.report_fault import report_fault
 from asides_gateway.request_record import RequestRecord
@@ -45,13 +45,13 @@ class WatchedTurn:
         record = RequestRecord(
             make_request_id(),
             request.method,
-            request.rel_url.raw_path,
+            request.raw_path,
             DIALECT,
             read_client(collect_headers(request)),
             tenant,
             time.monotonic(),
             time.time(),
-            request.remote or "",
+            request.remote,
             key_id,
         )
         self._watch = RequestWatch(service.watchers, record)
