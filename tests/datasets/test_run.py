@@ -57,7 +57,7 @@ def test_a_run_that_was_stopped_continues(ending: str, tmp_path: Path) -> None:
     if ending.endswith("zst"):
         pytest.importorskip("zstandard")
     source = tmp_path / "rows.jsonl"
-    write_rows(source, 6000, 7)
+    write_rows(source, 5000, 7)
     whole, output = tmp_path / f"whole.{ending}", tmp_path / f"out.{ending}"
     expected = run_whole(source, whole)
     for blocks in (1, 2):
@@ -72,7 +72,7 @@ def test_a_run_that_was_stopped_continues(ending: str, tmp_path: Path) -> None:
             file.write(b'{"half')
     run = SeparationRun(make_plan(source, output))
     assert run.progress.resumed_rows > 0
-    assert run.run().rows == 6000
+    assert run.run().rows == 5000
     assert list(read_rows(output)) == list(read_rows(whole))
     if ending in ("jsonl", "json", "csv"):
         assert output.read_bytes() == expected
@@ -83,7 +83,7 @@ def test_a_run_that_was_stopped_continues(ending: str, tmp_path: Path) -> None:
 
 def test_a_killed_run_loses_nothing(tmp_path: Path) -> None:
     source, output, whole = tmp_path / "rows.jsonl", tmp_path / "out.jsonl", tmp_path / "whole.jsonl"
-    write_rows(source, 60_000, 7)
+    write_rows(source, 15_000, 7)
     command = [sys.executable, "-m", "asides", "separate", str(source), "--column", "response", "-o", str(output)]
     command += ["--verdict-column", "verdict", "--undecided", f"{output}.undecided", "--processes", "2"]
     progress, kills = Path(f"{output}.progress"), 0

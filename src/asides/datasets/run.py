@@ -7,6 +7,7 @@ killed continues where it was.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import signal
 import sys
@@ -283,7 +284,7 @@ class _Writer:
         self._listed = listed
         self._progress = progress
         self._save = save
-        self._saved_at = time.monotonic()
+        self._saved_at = -math.inf  # the first block is certain immediately
         is_array = plan.format == "json"
         self._between = b",\n" if is_array else b"\n"
         self._start, self._end = (b"[\n", b"\n]\n") if is_array else (b"", b"\n")

@@ -540,15 +540,15 @@ def test_an_error_of_ours_is_answered_in_the_callers_dialect(
 def test_an_error_of_ours_within_a_stream_ends_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from asides.relay.translate.translated_exchange import TranslatedExchange
+    from asides.relay.relayed_exchange import RelayedExchange
 
-    fit, calls = TranslatedExchange._fit, []  # pyright: ignore[reportPrivateUsage]
+    fit, calls = RelayedExchange._fit, []  # pyright: ignore[reportPrivateUsage]
 
-    def fail_later(self: TranslatedExchange, events: Any) -> Any:
+    def fail_later(self: RelayedExchange, events: Any) -> Any:
         calls.append(1)
         return fit(self, events) if len(calls) < 4 else _fail()
 
-    monkeypatch.setattr(TranslatedExchange, "_fit", fail_later)
+    monkeypatch.setattr(RelayedExchange, "_fit", fail_later)
     with (
         Stage([Say(thinking="hm", text="one two three four five", piece=4, pause=0.02)]) as stage,
         gateway_before(stage) as gateway,

@@ -149,11 +149,11 @@ class InlineParser {
   findDollar(start) {
     const { text } = this;
     if (/[\s$]/.test(text[start] ?? " ") || WORD.test(text[start - 2] ?? " ")) return -1;
-    const line = text.slice(start, start + LONGEST_SHORT).split("\n", 1)[0];
-    for (let at = line.indexOf("$"); at > 0; at = line.indexOf("$", at + 1)) {
-      if (line[at - 1] === "\\") continue;
-      if (/\s/.test(line[at - 1]) || WORD.test(line[at + 1] ?? " ")) return -1;
-      return FORMULA.test(line.slice(0, at)) ? start + at : -1;
+    for (let at = text.indexOf("$", start); at > start && at - start < LONGEST_SHORT; at = text.indexOf("$", at + 1)) {
+      if (text[at - 1] === "\\") continue;
+      const tex = text.slice(start, at);
+      const ends = !/\s$/.test(tex) && !WORD.test(text[at + 1] ?? " ") && !tex.includes("\n");
+      return ends && FORMULA.test(tex) ? at : -1;
     }
     return -1;
   }
