@@ -54,9 +54,9 @@ THEMES = {
     ),
     "thinking": Theme(
         "Thinking",
-        "Asking for thinking, and thinking as a value. [Thinking](../thinking.md) and [inline tags](../inline-tags.md) "
-        "are the guides.",
-        ("asides.values.thinking", "asides.wire.inline_tags"),
+        "Asking for thinking, and thinking as a value. [Thinking](../thinking.md), [inline tags](../inline-tags.md) "
+        "and [data at rest](../data-at-rest.md) are the guides.",
+        ("asides.values.thinking", "asides.wire.inline_tags", "asides.datasets."),
     ),
     "agents": Theme(
         "Agents and tools",

@@ -25,6 +25,7 @@ from readme_renderer import markdown
 
 from environment import MINIMUM, PACKAGES, PROJECT, ROOT, STREET, build_pip_environment, list_sources
 from installed_checks import CleanEnvironment, Failed, check_all, check_extras, check_installed, check_package
+from sbom import write_sbom
 
 MODEL = PACKAGES / "asides-tiny-model"
 _SOURCES = ROOT / "src"
@@ -209,6 +210,10 @@ def main() -> int:
             wheel, packages, model = build_and_check(folder)
             version = str(BytesParser().parsebytes(read_metadata(wheel))["Version"])
             check_changelog(version)
+            print(
+                f"   {write_sbom(folder, version).name}: what the files and the image of the gateway are made of",
+                flush=True,
+            )
             for number, python in enumerate(pythons):
                 clean = CleanEnvironment(python, Path(temporary, f"as-installed-{number}"))
                 print(f"── {clean.version}: {python}", flush=True)

@@ -134,7 +134,8 @@ def test_nginx_finds_the_gateways_by_addresses_that_stay() -> None:
 
 def test_no_secret_is_in_the_files() -> None:
     for path in _DEPLOY.iterdir():
-        assert not re.search(r"sk-[A-Za-z0-9]{8}|[0-9a-f]{32}", path.read_text(encoding="utf-8")), path
+        text = re.sub(r"--hash=sha256:[0-9a-f]{64}", "", path.read_text(encoding="utf-8"))
+        assert not re.search(r"sk-[A-Za-z0-9]{8}|[0-9a-f]{32}", text), path
 
 
 def test_the_unit_of_systemd_runs_a_command_that_exists() -> None:
@@ -205,10 +206,7 @@ def test_images_are_pinned() -> None:
     assert images[-1] == images[-2]
 
 
-def test_the_image_is_built_of_files_that_exist_and_extras_that_are_declared() -> None:
-    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (extras,) = re.findall(r'"\.\[([\w,]+)\]"', _DOCKERFILE)
-    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+def test_the_image_is_built_of_files_that_exist() -> None:
     ignored = (_DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     assert "*" in ignored
     for line in _instructions("COPY"):

@@ -22,6 +22,8 @@ _NAMES_BY_MODULE = {
     "asides.conversations.store.sqlite": "SqliteStore",
     "asides.conversations.sync": "Conversation ConversationStream",
     "asides.database": "StoreError StoreUnavailable",
+    "asides.datasets.audit": "AuditFinding audit",
+    "asides.datasets.separator": "RowSeparator separate_many",
     "asides.dialects": "register_dialect",
     "asides.flows.many": "Progress",
     "asides.flows.offline": "Explanation decode explain read",

@@ -25,6 +25,10 @@ from asides.conversations.sync import Conversation as Conversation
 from asides.conversations.sync import ConversationStream as ConversationStream
 from asides.database import StoreError as StoreError
 from asides.database import StoreUnavailable as StoreUnavailable
+from asides.datasets.audit import AuditFinding as AuditFinding
+from asides.datasets.audit import audit as audit
+from asides.datasets.separator import RowSeparator as RowSeparator
+from asides.datasets.separator import separate_many as separate_many
 from asides.dialects import register_dialect as register_dialect
 from asides.flows.many import Progress as Progress
 from asides.flows.offline import Explanation as Explanation
@@ -165,6 +169,7 @@ __all__ = [
     "AsyncConversationStream",
     "AsyncRunStream",
     "AsyncStream",
+    "AuditFinding",
     "AuthError",
     "BadArguments",
     "BadRequest",
@@ -229,6 +234,7 @@ __all__ = [
     "ReplyLimits",
     "ReplyStarted",
     "Result",
+    "RowSeparator",
     "RunEnded",
     "RunEvent",
     "RunStream",
@@ -283,6 +289,7 @@ __all__ = [
     "ask",
     "ask_many",
     "assistant",
+    "audit",
     "blocks",
     "decode",
     "diagnose",
@@ -296,6 +303,7 @@ __all__ = [
     "read",
     "register_dialect",
     "separate",
+    "separate_many",
     "simulate",
     "stream",
     "system",

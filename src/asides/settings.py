@@ -99,6 +99,8 @@ class GatewayTable(MaskedStruct, frozen=True, kw_only=True):
     """How long keys of the database go on while it does not answer."""
     summary_days: Annotated[int, msgspec.Meta(ge=0, le=36_500)] = 30
     """How long the figures of each request are kept in the database, without content; 0: not at all."""
+    shown_models: tuple[str, ...] = ()
+    """Patterns of the models that lists show, as provider:model, such as "groq:*"; (): all that the keys can use."""
     page: bool = True
     """Serve the page."""
     thinking_field: Literal["reasoning_content", "reasoning", "thinking", "reasoning_details"] = "reasoning_content"

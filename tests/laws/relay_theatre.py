@@ -25,6 +25,7 @@ from asides.providers.learned_rules import forget
 from asides.relay.relay import Relay, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.state.relay_keys import can_encrypt
+from asides.relay.state.thinking_origins import ThinkingOrigins
 from asides.relay.state.turn_state import StateMode
 from asides.relay.streams.relay_stream import AsyncRelayStream, RelayStream
 from asides.relay.vault.open_vault import OpenedVault, open_vault
@@ -82,6 +83,7 @@ class RelayTheatre:
         self._awaiting = AsyncHttpTransport()
         self._builder = CallBuilder(Options(api_key=KEY, retries=0, timeout=20))
         self._relays: dict[Target, Relay] = {}
+        self._origins = ThinkingOrigins()
         self._folder = folder
         self._store = store
         self._files = 0
@@ -104,6 +106,7 @@ class RelayTheatre:
     def restart(self) -> None:
         """End the relays and begin new ones, as another process would. Only a file or a database keeps what it has."""
         self._relays.clear()
+        self._origins = ThinkingOrigins()
         forget()
         self._builder = CallBuilder(Options(api_key=KEY, retries=0, timeout=20))
         self._runner.run(self._vault.close_async())
@@ -128,7 +131,9 @@ class RelayTheatre:
         if target not in self._relays:
             vault = self._vault
             config = RelayConfig(options=self._options(target), keys=vault.keys, state_mode=vault.mode)
-            self._relays[target] = Relay(self._builder, config)
+            self._relays[target] = relay = Relay(self._builder, config)
+            # They stand for the routes of one gateway, which knows who made which thinking.
+            relay._origins = self._origins
         return self._relays[target]
 
     def _options(self, target: Target) -> Options:
@@ -164,13 +169,15 @@ class RelayTheatre:
         tenant: str = "",
         awaited: bool = False,
         is_cut: bool = False,
+        session: str = "",
     ) -> RelayAct:
         """Send what a client says through the relay. Safe in many threads, unless awaited. `is_cut`: the end of the
-        response never arrives.
+        response never arrives. `session`: how the client names its conversation.
         """
         path, query = client.address(ask)
         sent = json.dumps(client.write(ask)).encode()
         headers = {"content-type": "application/json", "authorization": "Bearer of-the-client"}
+        headers |= {"session-id": session} if session else {}
         request = RelayRequest(client.dialect, "POST", path, query, headers, sent, tenant)
         exchange = self.find_relay(target).begin(request)
         store = self._vault.store

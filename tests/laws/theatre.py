@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 import asides
+from asides.providers.find import find_provider
 from asides.values.errors import ProviderError, TransportError
 from asides.values.events import Event, StopReason
 from asides.values.fold import simulate
@@ -133,8 +134,9 @@ class Target(NamedTuple):
 
     @property
     def origin(self) -> tuple[str, int]:
-        """Who the thoughts of this house belong to: a provider at an address."""
-        return ALL_HOUSES[self.house].provider, self.stage
+        """Who the thoughts of this house belong to: a provider at an address, whichever of its endpoints is asked."""
+        name = ALL_HOUSES[self.house].provider
+        return find_provider(name).host or name, self.stage
 
 
 class Manner(NamedTuple):

@@ -1,6 +1,6 @@
 """The choice between a host's dialects: the first condition that applies decides, with its reason and its notices.
 
-The same choice in whole calls, with `explain` and the settings, is in tests/requirements/test_endpoint.py.
+The same choice in whole calls, with `explain` and the settings, is in tests/providers/test_required_endpoints.py.
 """
 
 from __future__ import annotations

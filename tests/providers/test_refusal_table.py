@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asides.providers.error_bodies import ErrorMessage, list_error_messages
-from asides.providers.refusals import OtherRefusal, Refusal, Wording, classify, flatten, load_refusals, match_refusal
+from asides.providers.refusals import (
+    OtherRefusal,
+    Refusal,
+    Wording,
+    classify,
+    find_other_kind,
+    flatten,
+    load_refusals,
+    match_refusal,
+)
 from asides.values.rejections import KINDS, SETTING_KINDS, STATE_KINDS
 from tests.providers.refusal_bodies import ORDINARY, SPEAKING, encode
 
@@ -161,3 +170,24 @@ def test_general_wordings(text: str, kind: str) -> None:
 def test_streaming_alone_is_no_demand_for_it() -> None:
     said = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
     assert classify(message=said, status=400) != "stream_required"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+        "messages.2.content.0.tool_result.tool_use_id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+        "Invalid 'input[1].call_id': string too long. Expected a string with maximum length 64, but got 70 instead.",
+        "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40.",
+        "Tool call id was functions.look:0 but must be a-z, A-Z, 0-9, with a length of 9.",
+    ],
+)
+def test_a_refusal_of_the_ids_of_calls_is_known(words: str) -> None:
+    assert find_other_kind(words) == "call_ids_refused"
+
+
+@pytest.mark.parametrize(
+    "words", ["Invalid 'messages[1].content': string too long.", "tool_use.name: String should match"]
+)
+def test_other_words_about_strings_are_not(words: str) -> None:
+    assert find_other_kind(words) is None

@@ -1,4 +1,4 @@
-"""What is said about models and providers that are not known. Their messages: tests/requirements/test_model_strings."""
+"""What is said about models and providers that are not known. Their messages: tests/providers/test_model_strings."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ def test_a_hint_counts_where_dialects_share_a_path() -> None:
         "model": "openai%3Agpt-5".replace("%3A", ":")
     }
     with pytest.raises(NoEndpoint):
-        find_endpoint("POST", "/v1/embeddings", "", {}, "openai_chat")
+        find_endpoint("POST", "/v1/images/edits", "", {}, "openai_chat")
+    assert find_endpoint("POST", "/v1/embeddings", "", {}).action == "pass_through"
 
 
 def test_the_name_of_a_model_may_hold_colons_and_slashes() -> None:

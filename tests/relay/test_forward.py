@@ -223,6 +223,61 @@ def test_no_credential_of_the_caller_leaves_under_any_name() -> None:
     assert "x-injected" not in received.headers
 
 
+_CHOOSES = """
+x-http-method-override x-http-method x-method-override helicone-target-url helicone-openai-api-base
+helicone-cache-enabled anthropic-workspace anthropic-workspace-id anthropic-organization-id openai-organization
+openai-project x-hf-bill-to x-goog-user-project x-goog-request-params x-vercel-ai-gateway-provider cf-aig-cache-ttl
+x-portkey-provider x-portkey-config x-portkey-custom-host x-target-url x-original-url x-rewrite-url x-upstream-base-url
+x-ms-region x-azure-deployment x-databricks-org-id x-account-id x-project-id prefer traceparent x-forwarded-for
+x-amzn-bedrock-service-tier x-amzn-bedrock-performanceconfig-latency x-litellm-tags x-openrouter-provider
+""".split()
+
+
+@pytest.mark.parametrize("tenant", ["", "a"])
+def test_a_tenant_chooses_no_account_address_or_method(tenant: str) -> None:
+    kept = {
+        "user-agent": "claude-cli/2.8",
+        "anthropic-version": "2023-06-01",
+        "anthropic-beta": "one-2026-01-01",
+        "x-stainless-retry-count": "0",
+        "x-claude-code-session-id": "1",
+        "idempotency-key": "2",
+        "session_id": "3",
+        "x-client-request-id": "4",
+    }
+    headers = kept | dict.fromkeys([*_CHOOSES, f"x-{'long-' * 20}name"], "chosen")
+    with Stage(Say(text="Hi"), rules="lenient") as stage:
+        request = RelayRequest("", "POST", "/v1/messages", "", headers, FROM_CLAUDE % b"false", tenant)
+        assert Door(stage).send(request).status == 200
+        (received,) = stage.requests
+    assert {name: received.headers[name] for name in kept} == kept
+    chosen = [name for name, value in received.headers.items() if value == "chosen"]
+    assert bool(chosen) is not bool(tenant), "a caller without a key is the owner of the gateway"
+
+
+@pytest.mark.parametrize(
+    ("query", "sent"),
+    [
+        ("alt=sse", "alt=sse"),
+        ("alt=json", "alt=json"),
+        ("$alt=json;enum-encoding=int", "%24alt=json%3Benum-encoding%3Dint"),
+        ("alt=proto", ""),
+        ("$alt=proto&prettyPrint=true", "prettyPrint=true"),
+        ("fields=responseId", ""),
+        ("fields=candidates&key=of-the-caller", ""),
+    ],
+)
+def test_a_tenant_chooses_no_form_that_hides_what_was_used(query: str, sent: str) -> None:
+    body = b'{"contents": [{"role": "user", "parts": [{"text": "?"}]}]}'
+    path = "/v1beta/models/gemini-2.5-flash:generateContent"
+    with Stage(Say(text="Hi"), rules="lenient") as stage:
+        base_url = stage.url.removesuffix("/v1") + "/v1beta"
+        door = Door(stage, options=Options(base_url=base_url))
+        assert door.send(RelayRequest("", "POST", path, query, {}, body, "a")).status == 200
+        (received,) = stage.requests
+    assert received.query == sent
+
+
 @pytest.mark.parametrize("stream", [b"false", b"true"])
 def test_an_error_of_the_provider_shows_no_key(stream: bytes) -> None:
     error = b'{"type":"error","error":{"type":"authentication_error","message":"no: sk-of-the-operator"}}'
@@ -380,3 +435,27 @@ def test_the_store_knows_after_a_restart_who_made_what_was_passed_on() -> None:
         after.post("/v1/messages", {**body, "messages": history})
         (received,) = other.requests
     assert b"CANARY" not in received.body
+
+
+_FOREIGN_ID = "functions.look:0"
+
+
+def test_ids_of_another_providers_calls_do_not_stop_a_conversation() -> None:
+    """A client that was moved from another provider gives the ids of that one back."""
+    body = {
+        "model": "anthropic:claude-opus-4-5",
+        "max_tokens": 99,
+        "messages": [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": _FOREIGN_ID, "name": "look", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": _FOREIGN_ID, "content": "a thing"}]},
+        ],
+        "tools": [{"name": "look", "input_schema": {"type": "object"}}],
+    }
+    with Stage(Say(text="Seen.")) as stage:
+        response = Door(stage).post("/v1/messages", body)
+        first, last = stage.requests
+    assert response.status == 200, response.body
+    assert first.problem is not None
+    called, answered = (message["content"][0] for message in last.json["messages"][1:])
+    assert called["id"] == answered["tool_use_id"] != _FOREIGN_ID

@@ -26,7 +26,7 @@ from asides.relay.metered_use import (
 )
 from asides.relay.relay_request import CallerLimits
 from asides.relay.steps import ReserveUse, SettleUse, Use
-from asides.values.errors import ConnectionLost, IdleTimeout
+from asides.values.errors import ConnectionLost, IdleTimeout, ProtocolError
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.reply import Reply
@@ -322,8 +322,13 @@ def test_a_target_that_was_not_waited_for_is_paid_and_one_that_refused_is_not() 
     assert reserve(use, build_call()).lost == lost, "another target is asked"
     use.note_asked()
     use.note_problem(ConnectionLost("it was refused."))
-    assert reserve(use, build_call()).lost == 0
+    assert reserve(use, build_call(max_tokens=5000, stream=False)).lost == 0
+    use.note_problem(ProtocolError("nothing was asked."))
     assert settle(use, None, has_failed=True) == Use()
+    reserve(use, build_call(max_tokens=5000, stream=False))
+    use.note_asked()
+    use.note_problem(ProtocolError("it cannot be decoded."))
+    assert settle(use, None, has_failed=True).cost == lost
 
 
 @pytest.mark.parametrize(

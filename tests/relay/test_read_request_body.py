@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from asides.flows.build_call import CallBuilder
 from asides.relay.endpoints import find_endpoint, find_reply_form
 from asides.relay.error_response import RelayRefusal
-from asides.relay.read_request_body import read_request, read_shallow
+from asides.relay.read_request_body import MAX_MESSAGES, MAX_OBJECTS, read_request, read_shallow, refuse_many
 from asides.relay.relay_config import Caller, RelayConfig
 from asides.relay.relay_request import RelayRequest
 from asides.settings import Settings
 from asides.values.errors import ConfigError
+from asides_stage import Say, Stage
+from tests.relay.relaying import Door
 
 
 def make_caller(path: str, body: bytes) -> Caller:
@@ -57,3 +60,55 @@ def test_what_decides_where_it_goes(path: str, body: bytes, found: tuple[object,
 def test_no_model_is_told() -> None:
     with pytest.raises(RelayRefusal, match="model is missing"):
         read_shallow(make_caller("/v1/responses", b'{"model": 7}'))
+
+
+def _write(dialect: str, items: str, more: str = "") -> tuple[str, bytes]:
+    path, start = {
+        "openai_chat": ("/v1/chat/completions", '"model": "openai:gpt-4o", "messages"'),
+        "openai_responses": ("/v1/responses", '"model": "openai:gpt-4o", "input"'),
+        "anthropic": ("/v1/messages", '"model": "anthropic:claude-sonnet-4-5", "max_tokens": 9, "messages"'),
+        "gemini": ("/v1beta/models/gemini-2.5-flash:generateContent", '"contents"'),
+    }[dialect]
+    return path, f"{{{more}{start}: {items}}}".encode()
+
+
+_MANY = "[" + ",".join(['{"role": "user", "content": "a"}'] * (MAX_MESSAGES + 1)) + "]"
+_PARTS = "[" + ",".join(['{"type": "text", "text": "a"}'] * (MAX_OBJECTS + 1)) + "]"
+
+
+@pytest.mark.parametrize("tenant", ["", "a"])
+@pytest.mark.parametrize(
+    ("dialect", "items", "more"),
+    [
+        *((dialect, _MANY, "") for dialect in ("openai_chat", "openai_responses", "anthropic", "gemini")),
+        ("openai_chat", _MANY, '"input": 5, '),
+        ("openai_chat", _MANY, '"x": 1, "x": 2, '),
+        ("openai_chat", _MANY, '"messages": [], '),
+        ("openai_chat", f'[{{"role": "user", "content": {_PARTS}}}]', ""),
+        ("openai_chat", "[]", f'"tools": {_PARTS}, '),
+        ("openai_responses", f'[{{"role": "user", "content": {_PARTS}}}]', ""),
+    ],
+)
+def test_a_request_of_many_messages_or_objects_is_not_planned(dialect: str, items: str, more: str, tenant: str) -> None:
+    path, body = _write(dialect, items, more)
+    response = Door(None).send(RelayRequest("", "POST", path, body=body, tenant=tenant))
+    assert response.status == 413
+    assert str(MAX_MESSAGES) in response.body.decode() or str(MAX_OBJECTS) in response.body.decode()
+
+
+def test_braces_in_texts_are_no_objects_and_a_program_has_no_bound() -> None:
+    refuse_many(msgspec.json.encode({"messages": [{"content": '{"[\\"{' * MAX_OBJECTS}]}))
+    refuse_many(f'{{"messages": {_MANY.replace("}, {", "", 1)[: _MANY.rindex(",")]}]}}'.encode())
+    path, body = _write("openai_chat", _MANY)
+    with Stage(Say(text="Hi"), rules="lenient") as stage:
+        assert Door(stage, trusts_callers=True).post(path, body).status == 200
+
+
+def test_stored_turns_count_too() -> None:
+    body = {"model": "anthropic:claude-sonnet-4-5", "input": [{"role": "user", "content": "a"}] * (MAX_MESSAGES - 9)}
+    with Stage(Say(text="Hi"), rules="lenient") as stage:
+        door = Door(stage)
+        first = door.post("/v1/responses", body, tenant="a")
+        assert first.status == 200
+        more = {**body, "input": [{"role": "user", "content": "a"}] * 9, "previous_response_id": first.json["id"]}
+        assert door.post("/v1/responses", more, tenant="a").status == 413

@@ -197,22 +197,86 @@ def _declare_decode(parser: argparse.ArgumentParser) -> None:
 
 
 def _declare_separate(parser: argparse.ArgumentParser) -> None:
-    _add_recording(parser, "a text with thinking inside")
+    parser.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="a text with thinking inside, or files of rows; `-` or nothing reads standard input",
+    )
+    _add_json(parser, "print one JSON object with separate fields; with rows, the report as JSON")
+    _add_quiet(parser)
     parser.add_argument("-t", "--show-thinking", action="store_true", help="print the thinking on stderr")
     parser.add_argument(
         "--tags", nargs=2, action="append", metavar=("OPEN", "CLOSE"), help="use only this pair of tags; repeatable"
     )
-    parser.add_argument(
-        "--position", choices=("auto", "leading", "anywhere"), default="auto", help="where in the text tags count"
-    )
+    parser.add_argument("--position", choices=("auto", "leading", "anywhere"), help="where in the text tags count")
     parser.add_argument(
         "--starts-inside",
         nargs="?",
         choices=("auto", "yes", "no"),
-        default="auto",
         const="yes",
         help="whether the text begins inside the thinking (auto: print nothing until that is known)",
     )
+    _add_rows(parser)
+
+
+def _add_rows(parser: argparse.ArgumentParser) -> None:
+    rows = parser.add_argument_group(
+        "rows of files (JSON lines, JSON arrays, CSV, Parquet; also with gzip or zstd)",
+        "With one of the first three, every row gets the columns answer, thinking and commentary.",
+    )
+    rows.add_argument("--column", metavar="NAME", help="the column with the text of a model")
+    rows.add_argument("--messages", metavar="NAME", help="the column with a conversation, in any known format")
+    rows.add_argument(
+        "--response", action="store_true", help="each row, or its --column, is the body of a recorded response"
+    )
+    rows.add_argument("-o", "--output", metavar="FILE", help="write the rows here; a run that was stopped continues")
+    for name in ("answer", "thinking", "commentary"):
+        rows.add_argument(f"--{name}-column", default=name, metavar="NAME", help=f"the new column for the {name}")
+    rows.add_argument("--verdict-column", metavar="NAME", help="a new column that says what was found in the row")
+    rows.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="read tags as this model writes them")
+    rows.add_argument("--to", metavar="FORMAT", help="write the conversation in this format as well, such as harmony")
+    rows.add_argument("--into", metavar="NAME", help="the column for --to (default: the one that is read)")
+    rows.add_argument("--prompt-column", metavar="NAME", help="with --column and --to: the column with the question")
+    rows.add_argument(
+        "--accept",
+        action="append",
+        default=[],
+        metavar="VERDICT",
+        help="count rows with this verdict as decided, such as unclosed or empty_answer; repeatable",
+    )
+    rows.add_argument(
+        "--undecided", metavar="FILE", help="list the undecided rows here (default: OUTPUT.undecided.jsonl)"
+    )
+    rows.add_argument("--show", type=int, default=0, metavar="N", help="show the content of N rows of each verdict")
+    rows.add_argument("--stats", action="store_true", help="add lengths and shares to the report, by model and day")
+    rows.add_argument("--stats-page", metavar="FILE", help="write these statistics as an HTML page with plots")
+    rows.add_argument("--processes", type=int, default=1, metavar="N", help="how many processes work (default: 1)")
+    rows.add_argument("--input-format", metavar="FORMAT", help="jsonl, json, csv or parquet, if the name does not say")
+    rows.add_argument("--output-format", metavar="FORMAT", help="the same for the output")
+
+
+def _declare_audit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="files or folders: JSON lines, logs, JSON, CSV, Parquet and SQLite databases; `-` reads standard input",
+    )
+    parser.add_argument("-m", "--model", metavar="MODEL", help="the model of texts that name none; some have own tags")
+    parser.add_argument(
+        "--tags", nargs=2, action="append", metavar=("OPEN", "CLOSE"), help="look only for this pair; repeatable"
+    )
+    parser.add_argument(
+        "--position", choices=("auto", "leading", "anywhere"), default="auto", help="where in an answer tags count"
+    )
+    parser.add_argument("--places", type=int, default=20, metavar="N", help="how many places to list (default: 20)")
+    parser.add_argument("--show", type=int, default=0, metavar="N", help="also print what N places of each kind hold")
+    parser.add_argument(
+        "--fix", metavar="OUT", help="write a cleaned copy to this file; of several files, to this folder"
+    )
+    _add_json(parser, "print the report as one JSON object")
+    _add_quiet(parser)
 
 
 # --- providers, models, config, stage ---------------------------------------------------------------------------------
@@ -259,7 +323,12 @@ COMMANDS: dict[str, Command] = {
         "Show the request that `ask` would send, and why. Sends nothing.", _declare_explain, "asides.cli.explain"
     ),
     "decode": Command("Split a recorded response into answer and thinking.", _declare_decode, "asides.cli.decode"),
-    "separate": Command("Remove inline thinking from a text, as it arrives.", _declare_separate, "asides.cli.separate"),
+    "separate": Command(
+        "Remove inline thinking from a text or from files of rows.",
+        _declare_separate,
+        "asides.cli.separate",
+    ),
+    "audit": Command("Find thinking where it must not be.", _declare_audit, "asides.cli.audit"),
     "doctor": Command(
         "Find what a model would refuse in a history, and repair it; check servers.",
         declare_doctor,
@@ -296,7 +365,7 @@ _GROUPS = {
     "ask": ("ask", "chat", "history", "explain"),
     "set up": ("keys", "models", "providers", "config", "completion", "help"),
     "serve and scale": ("serve", "connect", "gateway", "store", "batch"),
-    "recorded responses, histories, servers": ("decode", "separate", "doctor", "probe", "stage"),
+    "recorded responses, histories, servers": ("decode", "separate", "audit", "doctor", "probe", "stage"),
 }
 _EXAMPLES = (
     'asides "Why is the sky blue?"',

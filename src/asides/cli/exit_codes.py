@@ -35,7 +35,7 @@ class Exit(IntEnum):
 
 _MEANINGS = {
     Exit.DONE: "answered (or the model called tools: see --json)",
-    Exit.UNEXPECTED: "unexpected error: a bug in asides; with doctor and store check: what was checked is not sound",
+    Exit.UNEXPECTED: "unexpected error: a bug in asides; with audit, doctor and store check: something was found",
     Exit.USAGE: "wrong usage or settings: nothing was sent",
     Exit.KEY: "the API key is missing or not accepted",
     Exit.BUSY: "rate limited, out of credit, or overloaded",
@@ -43,7 +43,7 @@ _MEANINGS = {
     Exit.REJECTED: "the provider rejected the request, or its response is not readable",
     Exit.NO_ANSWER: "the model gave no answer, or none that fits --schema, or a run with tools ended without one",
     Exit.REFUSED: "the model refused, or a filter stopped it",
-    Exit.SOME_FAILED: "with --each, batch and store copy: some of it is not done; the output says which",
+    Exit.SOME_FAILED: "with --each, audit, batch and store copy: some of it is not done; the output says which",
     Exit.HUNG_UP: "the terminal was closed (SIGHUP)",
     Exit.INTERRUPTED: "Ctrl-C",
     Exit.PIPE_CLOSED: "the program that read the output went away",

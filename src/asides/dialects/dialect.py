@@ -117,6 +117,8 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """The ends of the paths for a reply. (A third-party dialect has them as an attribute of its own.)"""
     path_mark: str = ""
     """A pattern of its other paths, which are not those of any other dialect."""
+    request_fields: tuple[str, ...] = ()
+    """The fields of a request, as its hosts spell them."""
     untranslatable: tuple[str, ...] = ()
     """The fields of a request that only a provider of this dialect can act on: a relay translates none that has one."""
     routing_fields: tuple[str, ...] = ()

@@ -114,9 +114,10 @@ class InProcessRelay:
 
     def begin(self, request: ClientRequest) -> Relayed:
         """Begin a request. Nothing is sent yet, and what is wrong with it becomes an error response."""
-        is_served = True
         try:
-            dialect = find_endpoint(request.method, request.path, request.query, request.headers).dialect
+            endpoint = find_endpoint(request.method, request.path, request.query, request.headers)
+            # A client in this process asks its own host for what is not a reply.
+            dialect, is_served = endpoint.dialect, endpoint.action != "pass_through"
         except NoEndpoint as problem:
             dialect, is_served = problem.dialect, bool(problem.allowed)
         try:

@@ -17,7 +17,7 @@ from asides.values.errors import ProviderError
 from asides.values.rejections import Place, Rejection, RejectionKind
 from asides.values.thinking import EFFORTS
 
-OtherKind: TypeAlias = Literal["tools_undefined", "tools_unsupported", "schema_unsupported"]
+OtherKind: TypeAlias = Literal["tools_undefined", "tools_unsupported", "schema_unsupported", "call_ids_refused"]
 """Refusals that can be repaired and concern neither reasoning state nor its settings."""
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
     from asides.flows.call import Call
 
-# Fields of a body with which a host asks other models than the one that is named.
-_NAME_MORE = ("models", "fallbacks", "fallback_models", "preset")
+NAMES_MORE_MODELS = ("models", "fallbacks", "fallback_models", "preset")
+"""Fields of a body with which a host asks other models than the one that is named."""
 # Lists of what a host does by itself. An entry may name a model that does it, such as an advisor or a painter.
 _OF_HOST = ("tools", "plugins")
 
@@ -94,7 +94,7 @@ class AllowedModels:
 
 def find_more_models(extra: Mapping[str, Any]) -> str | None:
     """The field of a request with which its host asks other models than the one that is named; None: there is none."""
-    found = next((name for name in _NAME_MORE if extra.get(name)), None)
+    found = next((name for name in NAMES_MORE_MODELS if extra.get(name)), None)
     return found or next((name for name in _OF_HOST if _names_model(extra.get(name))), None)
 
 
@@ -102,7 +102,7 @@ def _names_model(entries: Any) -> bool:
     if not isinstance(entries, list):
         return False
     named = (name for each in entries if isinstance(each, dict) for name, value in each.items() if value)
-    return any(isinstance(name, str) and name.lower().endswith(("model", "models")) for name in named)
+    return any(isinstance(name, str) and name.casefold().endswith(("model", "models")) for name in named)
 
 
 def refuse_model(name: str) -> RelayRefusal:

@@ -22,7 +22,7 @@ _OR = re.compile(r"; |, or ")
 _PARTIAL = re.compile(r" \((?:try again )?\(?\.(?:partial|result)\b[^)]*\)")
 # An argument as our functions take it, a call, an attribute, or a name of the package.
 _PYTHON = re.compile(
-    r"\b[a-z_]+=|\b[A-Za-z_]+\([^)]*(?:=|…)[^)]*\)|(?<!\w)\.(?:partial|result)\b"
+    r"\b[a-z_]+=|\b[A-Za-z_]+\([^()=…]*[=…][^()]*\)|(?<!\w)\.(?:partial|result)\b"
     r"|\basides\.[A-Z]\w+|\bon_conflict\b|\bextra_body\b"
 )
 

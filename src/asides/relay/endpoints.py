@@ -34,6 +34,7 @@ Action: TypeAlias = Literal[
     "compact",
     "tokenize",
     "manage_models",
+    "pass_through",
 ]
 ReadRequest: TypeAlias = Callable[[bytes, str], ServedRequest]
 MakeWriter: TypeAlias = Callable[..., Writer]
@@ -81,7 +82,7 @@ _ENDPOINTS: dict[str, tuple[tuple[str, str, Action], ...]] = {
         ("POST", r"/api/(?:pull|push|create|copy|embed|embeddings)$", "manage_models"),
         ("DELETE", r"/api/delete$", "manage_models"),
     ),
-    "openai_chat": _MODEL,
+    "openai_chat": (("POST", r"(?:/embeddings|(?<!/chat)/completions)$", "pass_through"), *_MODEL),
     "openai_responses": (
         ("POST", r"/responses/input_tokens$", "count_tokens"),
         ("POST", r"/responses/compact$", "compact"),

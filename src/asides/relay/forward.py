@@ -65,6 +65,17 @@ _CREDENTIAL = re.compile(r"(?<!idempotency-)key|token|secret|auth|passw|cred|jwt
 _OF_TRACES = ("traceparent", "tracestate", "baggage", "b3", "x-b3-", "uber-", "x-cloud-trace", "x-datadog-", "sentry-")
 _DROPPED_PREFIXES = ("x-forwarded-", "sec-", "cf-", "x-asides-", "x-amz-", "proxy-", "cdn-", "x-envoy-", *_OF_TRACES)
 _OF_ACCOUNT = ("openai-organization", "openai-project", "chatgpt-account-id")
+# All that a tenant may send with a key that is not its own: what describes its client, its session and the form of the
+# reply. Any other header may choose an account, an address or a method at a host that we do not know. Seen of clients
+# until 2026-11.
+_TENANT_HEADERS = frozenset(
+    """
+    user-agent accept content-type idempotency-key x-client-request-id x-request-id originator x-app x-title
+    http-referer session-id session_id x-session-id x-session-affinity thread-id x-grok-conv-id x-server-timeout
+    anthropic-version anthropic-beta anthropic-dangerous-direct-browser-access openai-beta x-goog-api-client
+    """.split()
+)
+_TENANT_PREFIXES = ("x-stainless-", "x-codex-", "x-claude-code-")
 # Headers of the provider that the caller gets: what names, limits and explains a request, and nothing of the account.
 _RETURNED = (
     *("content-type", "request-id", "x-request-id", "retry-after", "x-should-retry", "x-ratelimit-", "ratelimit"),
@@ -78,6 +89,9 @@ _USUAL_NAME = 64
 """The longest name of a header about which a decision is kept."""
 # Parameters of the query that have a meaning. Keys, above all, have none here.
 _QUERY = frozenset({"alt", "beta", "$alt", "prettyPrint", "fields"})
+# Of these, those that choose a form, and the forms that we read.
+_FORMS = ("alt", "$alt", "fields")
+_READ_FORM = re.compile(r"(?:json|sse)(?:;enum-encoding=int)?$")
 # Those of requests about a stored response.
 _STORED_QUERY = frozenset(
     {"include", "include[]", "stream", "starting_after", "include_obfuscation", "limit", "order", "after", "before"}
@@ -107,9 +121,11 @@ def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[
     template = make() if known is None else known.find_fact(target, ("template", stream), make)
     headers = {**template.headers}
     ours = {name.lower(): name for name in headers}
-    for name, value in select_request_headers(caller.request.headers, trusted=caller.config.trusts_callers).items():
+    trusted, is_tenant = caller.config.trusts_callers, bool(caller.request.tenant)
+    for name, value in select_request_headers(caller.request.headers, trusted=trusted, is_tenant=is_tenant).items():
         headers[ours.get(name, name)] = value
-    url = _merge_query(template.url, caller.endpoint.query)
+    query = caller.endpoint.query if not is_tenant else _select_tenant_query(caller.endpoint.query)
+    url = _merge_query(template.url, query)
     return HttpRequest("POST", url, headers, body, template.credential_header, template.direct)
 
 
@@ -117,19 +133,23 @@ def _make_template(target: Target, stream: bool) -> HttpRequest:
     return find_dialect(target.dialect).encode(Prompt((user("."),), stream=stream, max_tokens=1), target)[0]
 
 
-def select_request_headers(headers: Mapping[str, str], *, trusted: bool) -> dict[str, str]:
-    """The headers of the caller that go to the provider: an open list, without those of the connection and keys."""
+def select_request_headers(headers: Mapping[str, str], *, trusted: bool, is_tenant: bool = False) -> dict[str, str]:
+    """The headers of the caller that go to the provider, without those of the connection and keys; of a tenant, only
+    those on a list.
+    """
     return {
         name: value
         for name, value in headers.items()
-        if (_may_leave(name, trusted) if len(name) <= _USUAL_NAME else _may_leave.__wrapped__(name, trusted))
+        if (_may_leave if len(name) <= _USUAL_NAME else _may_leave.__wrapped__)(name, trusted, is_tenant)
         and _VALUE.fullmatch(value)
     }
 
 
 @lru_cache(maxsize=512)
-def _may_leave(name: str, trusted: bool) -> bool:
+def _may_leave(name: str, trusted: bool, is_tenant: bool) -> bool:
     """Whether a header of a caller goes to the provider, by its name."""
+    if is_tenant and name not in _TENANT_HEADERS and not name.startswith(_TENANT_PREFIXES):
+        return False
     return (
         name not in _DROPPED_HEADERS
         and not name.startswith(_DROPPED_PREFIXES)
@@ -157,8 +177,21 @@ def _merge_query(url: str, query: Mapping[str, str]) -> str:
     return urlunsplit(parts._replace(query=urlencode([*own, *given])))
 
 
-def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flow[RelayOutcome]:
-    """Send a request that asks for no reply, and hand its response to the caller as it is."""
+def _select_tenant_query(query: Mapping[str, str]) -> dict[str, str]:
+    """The parameters of a tenant: without those that take the usage out of the reply, or write it in another form."""
+    return {name: value for name, value in query.items() if name not in _FORMS or _READ_FORM.match(value)}
+
+
+def return_response(
+    caller: Caller,
+    call: CallLike,
+    request: HttpRequest,
+    *,
+    replaces: Callable[[Head], AsidesError | None] = lambda _: None,
+) -> Flow[RelayOutcome]:
+    """Send a request that asks for no reply, and hand its response to the caller as it is. `replaces`: the error to
+    raise instead of some responses.
+    """
     yield UseCall(call)  # type: ignore[arg-type]
     if isinstance(call.key, KeySource):
         yield from fetch_key(call.key)
@@ -166,6 +199,8 @@ def return_response(caller: Caller, call: CallLike, request: HttpRequest) -> Flo
     try:
         caller.count_request(request)
         head: Head = yield Open(request)
+        if (other := replaces(head)) is not None:
+            raise other
         pieces: list[bytes] = []
         size = 0
         while data := (yield Read()):
@@ -440,6 +475,8 @@ class ForwardExchange:
         whole = reader.reply() if reader.decoder.failure is None else None
         if whole is not None and self._record is not None:
             yield from self._record(whole)
+        if reader.decoder.failure is not None:
+            self._caller.note_problem(reader.decoder.failure)
         yield from self._caller.settle(whole or self.partial, has_failed=whole is None)
         warned = [event.notice for event in events if isinstance(event, Warned)]
         start = self._caller.start(self.status, headers, [*self._notices, *warned])

@@ -1,14 +1,19 @@
 """The models that a relay without a home can name: those of the settings, and of every provider that has a key.
 
-With ASIDES_STAGE that is every provider, since the stage answers for all of them and needs no key. Nothing is asked of
-a provider. A row knows few models by name: most of its rules are for families, and a pattern is no model.
+With ASIDES_STAGE that is every provider: the stage answers for all of them and needs no key. A provider's own list is
+used where the gateway has it; else the models that its row names. Most rules are for families, and a pattern does not
+name a model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from functools import cache
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from asides.flows.build_call import CallBuilder
 from asides.providers.credentials import KeySource, find_key
@@ -19,17 +24,36 @@ from asides.relay.routes import GLOB_MARKS, list_own_names
 from asides.values.errors import ConfigError
 from asides.values.model_info import ModelInfo, ThinkingInfo
 
+if TYPE_CHECKING:
+    from asides.relay.listed_models import ListedModels
+
 TINY_PACKAGES = ("xllamacpp", "asides_tiny_model")
 """What the model that needs no key is made of: its engine, and its weights."""
 
 
-def list_known_models(builder: CallBuilder) -> tuple[ModelInfo, ...]:
-    """The models by the names that a request may use: routes, aliases, the default model, then provider:model."""
+def list_known_models(builder: CallBuilder, listed: ListedModels | None = None) -> tuple[ModelInfo, ...]:
+    """The models by the names that a request may use: routes, aliases, the default model, then provider:model.
+
+    `listed`: the lists of providers; None: only the models that our rows name.
+    """
     default = builder.settings.model
     names = [*list_own_names(builder), *([] if default is None else [default])]
     own = [describe_model(name, builder) for name in names]
     tiny = [describe_model(WITHOUT_A_KEY, builder)] if has_tiny_model() else []
-    return tuple({model.id: model for model in (*own, *_list_keyed(builder), *tiny)}.values())
+    return tuple({model.id: model for model in (*own, *_list_keyed(builder, listed), *tiny)}.values())
+
+
+def select_models(
+    models: Iterable[ModelInfo], builder: CallBuilder, patterns: tuple[str, ...]
+) -> tuple[ModelInfo, ...]:
+    """The models that lists show: the names of the settings, and those that one of the patterns fits. (): all."""
+    if not patterns:
+        return tuple(models)
+    own = {*list_own_names(builder), builder.settings.model}
+    shown = tuple(pattern.lower() for pattern in patterns)
+    return tuple(
+        model for model in models if model.id in own or any(fnmatchcase(model.id.lower(), each) for each in shown)
+    )
 
 
 def describe_model(name: str, builder: CallBuilder, *, target: str = "") -> ModelInfo:
@@ -58,12 +82,31 @@ def has_tiny_model() -> bool:
     return all(find_spec(package) is not None for package in TINY_PACKAGES)
 
 
-def _list_keyed(builder: CallBuilder) -> Iterator[ModelInfo]:
+def _list_keyed(builder: CallBuilder, listed: ListedModels | None) -> Iterator[ModelInfo]:
     for row in find_keyed_providers(builder):
+        title = row.title or row.name
+        models = None if listed is None else listed.find(row, builder)
+        if models:
+            for model in models:
+                yield _merge_listed(model, row, title)
+            continue
         for rule in row.models:
             if not GLOB_MARKS.intersection(rule.models):
-                title = row.title or row.name
                 yield _describe(f"{row.name}:{rule.models}", f"{rule.models} ({title})", rule, row)
+
+
+def _merge_listed(model: ModelInfo, row: Provider, title: str) -> ModelInfo:
+    """A model of a provider's list with what our row knows of it. What the provider says of its sizes comes first."""
+    known = _describe(f"{row.name}:{model.id}", f"{model.name or model.id} ({title})", row.rule(model.id), row)
+    return msgspec.structs.replace(
+        known,
+        created=model.created,
+        context=known.context if model.context is None else model.context,
+        max_output=known.max_output if model.max_output is None else model.max_output,
+        thinking=known.thinking or model.thinking,
+        tools=model.tools if known.tools is None else known.tools,
+        pictures=model.pictures if known.pictures is None else known.pictures,
+    )
 
 
 def _has_key(row: Provider, is_own: bool) -> bool:

@@ -22,7 +22,7 @@ from asides.relay.allowed_models import find_more_models
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
 from asides.relay.steps import ReserveUse, SettleUse, Use
-from asides.values.errors import AsidesError, IdleTimeout
+from asides.values.errors import AsidesError, IdleTimeout, ProtocolError
 from asides.values.messages import Prompt
 from asides.values.parts import File, Image, Part, ToolResult
 from asides.values.reply import Reply
@@ -97,8 +97,11 @@ class MeteredUse:
         self._is_asked = True
 
     def note_problem(self, problem: AsidesError) -> None:
-        """Note that a target has failed. One that timed out after it took the request may go on, and charge for it."""
-        self._is_lost = isinstance(problem, IdleTimeout)
+        """Note that a target has failed. One that timed out after it took the request may go on, and charge for it. One
+        whose response cannot be decoded has answered, and charges for all of it.
+        """
+        is_unread = isinstance(problem, ProtocolError) and self._is_asked
+        self._is_lost = is_unread or isinstance(problem, IdleTimeout)
 
     def price_as(self, call: Call | None) -> None:
         """Settle at the price of this call, which answered in place of the one that was reserved; None: as before."""
@@ -124,9 +127,23 @@ class MeteredUse:
 
     def settle_body(self, body: bytes | None) -> Flow[None]:
         """The same for a response that is not read as a reply, but may report its tokens. None: it failed."""
+        if body is None and self._is_reserved:
+            self._is_reserved = False
+            yield SettleUse(Use())
+        elif body is not None:
+            yield from self.settle_usage(_read_usage(body))
+
+    def settle_usage(self, usage: Usage) -> Flow[None]:
+        """The same for counts. One that is missing is estimated; without any, the reply costs what it may at most."""
         if self._is_reserved:
             self._is_reserved = False
-            yield SettleUse(Use() if body is None else self._price(_read_usage(body), (), is_estimate=False))
+            if usage.input is None and usage.output is None:
+                yield SettleUse(Use(self._input, self._bound, True))
+                return
+            is_estimate = usage.input is None or usage.output is None
+            if is_estimate:
+                usage = self._complete(usage, None, 0)
+            yield SettleUse(self._price(usage, (), is_estimate=is_estimate))
 
     def find_used(self, seconds: float) -> Use:
         """What was used so far, in these seconds: for a caller that leaves."""
@@ -314,7 +331,9 @@ def _read_usage(body: bytes) -> Usage:
         found = msgspec.json.decode(body, type=_Reported).usage
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return Usage()
-    counts = [found.get(name) for name in ("input_tokens", "output_tokens")]
+    names = ("prompt_tokens", "completion_tokens") if "prompt_tokens" in found else ("input_tokens", "output_tokens")
+    # Embeddings report what they read, and write nothing.
+    counts = [found.get(name, 0 if name == "completion_tokens" else None) for name in names]
     sent, received = (count if type(count) is int and count >= 0 else None for count in counts)
     return Usage(sent, received)
 

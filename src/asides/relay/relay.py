@@ -12,13 +12,16 @@ from asides.dialects import plain_row
 from asides.flows.call import BareCall, CallLike
 from asides.flows.steps import Emit, Flow
 from asides.providers.provider import Target
+from asides.relay.ambiguous_names import refuse_ambiguous_names
 from asides.relay.client_errors import explain_to_client
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
 from asides.relay.known_calls import KnownCalls
+from asides.relay.read_request_body import refuse_many
 from asides.relay.relay_config import Caller, OptionLayers, RelayConfig
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.relayed_reply import RelayedReply
+from asides.relay.state.caller_state import CallerState
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.thinking_origins import ThinkingOrigins
 from asides.relay.steps import UnconfirmedRecord
@@ -86,6 +89,11 @@ class RelayExchange:
         self.unconfirmed: list[UnconfirmedRecord] = []
         """Records that are confirmed when the caller has what was emitted last."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of the request's body."""
+        return len(self._request.body)
+
     def steps(self) -> Flow[RelayOutcome]:
         """The flow. It raises nothing that a provider, a store or the caller causes: errors are responses."""
         request = self._request
@@ -104,9 +112,15 @@ class RelayExchange:
         reply: RelayedReply | None = None
         error: AsidesError
         try:
+            if not caller.config.trusts_callers:
+                refuse_many(caller.request.body)
+            if caller.request.limits is not None and caller.request.body:
+                refuse_ambiguous_names(caller.request.body, caller.dialect)
             if caller.endpoint.action == "reply":
                 reply = self._reply = RelayedReply(caller)
                 return (yield from reply.steps())
+            if caller.request.tenant:
+                yield from CallerState(caller).check_account_ids(with_items=True)
             return (yield from _answer_without_reply(caller))
         except AsidesError as problem:
             error = problem
@@ -153,6 +167,10 @@ def _answer_without_reply(caller: Caller) -> Flow[RelayOutcome]:
             from asides.relay.answers.compaction_answers import answer_compaction
 
             return answer_compaction(caller)
+        case "pass_through":
+            from asides.relay.answers.passed_through import pass_through
+
+            return pass_through(caller)
         case "show_response" | "delete_response" | "cancel_response" | "list_input":
             from asides.relay.answers.stored_responses import answer_stored
 
@@ -182,6 +200,7 @@ def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
 
 def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None) -> Flow[RelayOutcome]:
     """Tell the caller of an error: as a response, or inside the stream that has begun."""
+    caller.note_problem(error)
     yield from caller.settle(error.partial, has_failed=True)
     told = error if caller.config.trusts_callers else explain_to_client(error)
     response = write_error_response(told, caller.dialect)

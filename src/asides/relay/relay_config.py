@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from asides.history.plan import Decision
     from asides.relay.allowed_models import AllowedModels
     from asides.relay.known_calls import KnownCalls
+    from asides.relay.listed_models import ListedModels
     from asides.relay.metered_use import MeteredUse
     from asides.relay.observer import RelayObserver
     from asides.relay.state.thinking_origins import ThinkingOrigins
@@ -71,9 +72,11 @@ class RelayConfig(msgspec.Struct, frozen=True):
     """Where reasoning state is kept. "memory" and "store" need a store of records beside the transport."""
     lists_home: bool = True
     """Whether lists of models hold those of the home provider too, which takes a request."""
-    lists_providers: bool = False
-    """Whether lists of a relay without a home ask each provider that has a key, which takes time. Else they hold the
-    models that our table knows by name."""
+    listed: ListedModels | None = None
+    """What providers list for the configured keys, for lists of a relay without a home. None: such lists hold the
+    models that our rows name."""
+    shown_models: tuple[str, ...] = ()
+    """Patterns of the models that such lists show, as provider:model; (): all. Others can still be asked."""
     fallback_model: str = ""
     """The model that answers for names which no provider with a key has; "": such a request fails."""
     stores_responses: bool = True

@@ -42,7 +42,7 @@ from asides.relay.error_response import (
 from asides.relay.find_calls import find_calls
 from asides.relay.forward import Claim, ForwardExchange, Repair, build_forward_request
 from asides.relay.pings import Pings
-from asides.relay.read_request_body import read_request, read_shallow
+from asides.relay.read_request_body import read_request, read_shallow, refuse_messages
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
 from asides.relay.request_options import FIELD, RequestOptions, read_request_options
@@ -228,6 +228,8 @@ class RelayedReply:
             self._state.has_unknown_previous = True
             return served
         messages = join_messages(records)
+        if not self._caller.config.trusts_callers:
+            refuse_messages(len(messages) + len(served.prompt.messages))
         self._state.stored_count = len(messages)
         self._state.ancestors = tuple(record.id for record in records)
         self._state.is_changed = True
@@ -235,7 +237,11 @@ class RelayedReply:
         return msgspec.structs.replace(served, prompt=prompt)
 
     def _check_owner(self, state: ProviderState, calls: Sequence[Call]) -> Flow[None]:
-        """Raise for a conversation at the provider that is not the caller's own, as for one that does not exist."""
+        """Raise for a conversation, or another id of the provider's account, that is not the caller's own, as for one
+        that does not exist.
+        """
+        with_items = any(call.target.dialect == RESPONSES for call in calls)
+        yield from self._state.check_account_ids(with_items=with_items)
         if state.conversation is not None:
             # None is made through a relay, so that none is known to be a tenant's.
             raise refuse_conversation(state.conversation)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from asides.dialects.dialect import HttpRequest
 from asides.flows.call import Call, CallLike
 from asides.flows.steps import Allow, Emit, FetchKey, Flow, Now, Open, Read, RunTools, Sleep, Step, UseCall, Whole
+from asides.transports.advance_apart import advance_apart  # async only
 from asides.transports.flow_state import ExchangeState, FlowState, StepHandlers, add_credential, find_handler
 from asides.transports.protocols import AsyncResponse, AsyncTransport
 from asides.values.errors import AsidesError, ConfigError, TransportError
@@ -239,13 +240,21 @@ class AsyncDriver:
         state = self.state
         await prepare(state.call.target)  # async only
         flow = state.begin()
+        planner = state.planner  # async only
         read: Callable[[float | None], Awaitable[bytes]] | None = None
         value: Any = None
         error: TransportError | ConfigError | None = None
         try:
             while not self.is_closed:
                 try:
-                    step: Step = flow.send(value) if error is None else flow.throw(error)
+                    # sync: step: Step = flow.send(value) if error is None else flow.throw(error)
+                    step: Step = (  # async only
+                        (await advance_apart(planner, flow, value, error)).unwrap()
+                        if planner is not None
+                        else flow.send(value)
+                        if error is None
+                        else flow.throw(error)
+                    )
                 except StopIteration as end:
                     state.whole = end.value
                     return
@@ -258,6 +267,8 @@ class AsyncDriver:
                     elif isinstance(step, Open):
                         response = await self._open(step.request)
                         value, read = await response.head(), response.read
+                        if 200 <= value.status < 300:  # async only
+                            planner = None
                     elif isinstance(step, Sleep):
                         state.check_wait(step.seconds)
                         # sync: self.closed.wait(step.seconds)

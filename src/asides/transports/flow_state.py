@@ -20,6 +20,8 @@ from asides.values.errors import AsidesError, IdleTimeout, TransportError
 from asides.values.reply import Reply
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     # Most calls name no type for their answer.
     from asides.agents.outputs.expected_output import ExpectedOutput, PartialOutput
     from asides.flows.fallback import ExchangeInOrder
@@ -41,7 +43,7 @@ def find_handler(handlers: StepHandlers[Result], step: Step) -> Callable[[Any], 
 class FlowState(Generic[Whole]):
     """A running flow: its call, its result or failure, and its deadline."""
 
-    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "output", "whole")
+    __slots__ = ("_deadline", "_failure", "_flow", "_total", "call", "output", "planner", "whole")
 
     def __init__(
         self,
@@ -57,6 +59,8 @@ class FlowState(Generic[Whole]):
             from asides.agents.outputs.expected_output import PartialOutput
 
             self.output = PartialOutput(expected, find_expected)
+        self.planner: Executor | None = None
+        """Runs the flow of an async driver until a response begins; None: the event loop runs it."""
         self.whole: Whole | None = None
         """The result, once the flow has returned."""
         self._failure: AsidesError | None = None

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
+
+NO_CHAT = re.compile(
+    r"embed|rerank|whisper|tts|dall-e|image|moderation|audio|speech|transcri|clip|guard|ocr|video|realtime|vision-only"
+    r"|(?<![a-z])(?:flux|lyria|sora|stable-diffusion|veo)(?![a-z])",
+    re.IGNORECASE,
+)
+"""The words in the names of models that answer no question."""
 
 
 class ThinkingInfo(msgspec.Struct, frozen=True):

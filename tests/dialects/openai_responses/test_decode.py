@@ -1,6 +1,6 @@
 """Decode Responses: the same items whole, streamed or only in the last event; what each failure is.
 
-The requirements on replies, by id, are in tests/requirements/test_responses_replies.py.
+The requirements on replies, by id, are in tests/dialects/openai_responses/test_required_replies.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Encode prompts as Responses requests: each field of the body, each part as an item, and the notices.
 
-The requirements on requests, by id, are in tests/requirements/test_responses_request.py.
+The requirements on requests, by id, are in tests/dialects/openai_responses/test_required_requests.py.
 """
 
 from __future__ import annotations

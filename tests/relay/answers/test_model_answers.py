@@ -7,9 +7,13 @@ from urllib.parse import quote
 
 import pytest
 
+from asides.flows.build_call import CallBuilder
 from asides.options import Options
 from asides.providers.find import list_providers
 from asides.relay import known_models
+from asides.relay.known_models import find_keyed_providers
+from asides.relay.listed_models import ListedModels
+from asides.values.model_info import ModelInfo
 from asides_stage import Stage
 from tests.relay.relaying import ROUTES, Door, load
 
@@ -141,14 +145,19 @@ def test_ollama_clients_see_what_a_model_can_do() -> None:
 
 
 @pytest.mark.usefixtures("keyed")
-def test_providers_are_asked_only_if_a_setting_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Stage(models=["one", "gpt-5"]) as stage:
+def test_a_list_shows_what_the_provider_lists_and_asks_nobody_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Stage() as stage:
         monkeypatch.setenv("OPENAI_BASE_URL", stage.url)
-        names = [model["id"] for model in _stand().get("/v1/models").json["data"]]
+        listed = ListedModels()
+        builder = CallBuilder(settings=load(**_GATEWAY))
+        (call,) = listed.list_due(find_keyed_providers(builder), builder, 0.0)
+        listed.keep(call, (ModelInfo("one", created=5, context=1000), ModelInfo("gpt-5")), 0.0)
+        door = _stand(listed=listed)
+        models = {model["id"]: model for model in door.get("/v1/models").json["data"]}
+        assert [*models] == ["best", "mine", "openai:one", "openai:gpt-5"]
+        assert (models["openai:one"]["created"], models["openai:one"]["context_length"]) == (5, 1000)
+        assert models["openai:gpt-5"]["reasoning"], "the provider does not say that it thinks, and our row does"
+        assert [model["id"] for model in door.get("/v1/models", query="search=GPT").json["data"]] == ["openai:gpt-5"]
+        few = _stand(listed=listed, shown_models=("openai:o*",)).get("/v1/models").json["data"]
+        assert [model["id"] for model in few] == ["best", "mine", "openai:one"]
         assert not stage.requests
-        asked = [model["id"] for model in _stand(lists_providers=True).get("/v1/models").json["data"]]
-        assert len(stage.requests) == 1
-    assert asked == [*names, "openai:one"]
-    silent = _stand(lists_providers=True).get("/v1/models")
-    assert [model["id"] for model in silent.json["data"]] == names
-    assert "models_not_listed" in silent.headers["x-asides-notice"]

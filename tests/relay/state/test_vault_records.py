@@ -253,6 +253,11 @@ def test_turns_that_are_found_by_their_words_alone_are_pending(
         for text, ago in (("hi", 2.0), ("hi", 3.0), ("ho", 2.0), ("hi", None))
     ]
     first, again, other, unasked = [record for record in records if record is not None]
+    of_another = make_turn_record(
+        reply, (user("hi"),), KEYS, returns_ids=returns_ids, asked_ago=2.0, digest_request=lambda: b"another"
+    )
+    assert of_another is not None
+    assert (of_another.pending != first.pending) is is_pending
     assert unasked.pending == ""
     assert bool(first.pending) is is_pending
     assert first.pending == again.pending

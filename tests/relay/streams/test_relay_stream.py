@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from asides.dialects.dialect import HttpRequest
+from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayRequest
 from asides.relay.streams.relay_stream import AsyncRelayStream, RelayStream
 from asides.transports.http_async import AsyncHttpTransport
@@ -95,3 +99,42 @@ def test_a_cancelled_task_closes_the_upstream() -> None:
 
         asyncio.run(_with_transport(run))
         assert stage.wait_until(lambda: stage.closed_early == 1)
+
+
+class _Notes(RelayObserver):
+    """Notes in which thread it was called, and how often the event loop ran until the request left."""
+
+    def __init__(self) -> None:
+        self.threads: set[str] = set()
+        self.ticks = self.ticks_before = 0
+
+    def see_request(self, request: HttpRequest) -> None:
+        self.threads.add(threading.current_thread().name)
+        self.ticks_before = self.ticks
+
+
+@pytest.mark.parametrize("model", ["anthropic:claude-opus-4-5", "openai-compatible:any"], ids=["forward", "translate"])
+def test_a_planner_leaves_the_event_loop_to_others(model: str) -> None:
+    prompt = Prompt(tuple(user(f"{number}") for number in range(6000)), stream=True)
+    with Stage(Say(text="Hi"), rules="lenient") as stage, ThreadPoolExecutor(1, thread_name_prefix="plan") as planner:
+        door = Door(stage)
+
+        async def run(transport: AsyncHttpTransport) -> None:
+            async def tick() -> None:
+                while True:
+                    notes.ticks += 1
+                    await asyncio.sleep(0)
+
+            request, notes = write_request("anthropic", model, prompt), _Notes()
+            ticking = asyncio.create_task(tick())
+            exchange = door.relay.begin(request, notes)
+            stream = AsyncRelayStream(exchange, transport, door.records, planner=planner)
+            start = await stream.start()
+            body = b"".join([piece async for piece in stream])
+            ticking.cancel()
+            reply = read_response("anthropic", "any", Response(start.status, start.headers, body, stream.outcome))
+            assert reply.text == "Hi"
+            assert [name.partition("_")[0] for name in notes.threads] == ["plan"]
+            assert notes.ticks_before > 50, "in the event loop it would be a tick for each step"
+
+        asyncio.run(_with_transport(run))

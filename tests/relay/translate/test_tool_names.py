@@ -11,7 +11,7 @@ from asides.dialects.server_half import CallerTool
 from asides.providers.find import find_target
 from asides.providers.provider import Target
 from asides.relay.translate.tool_names import map_tools
-from asides.relay.translate.translate_fields import find_tool_map
+from asides.relay.translate.translate_fields import UntranslatableField, find_tool_map
 from asides.relay.translate.translated_exchange import open_writer
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ToolCallDelta
 from asides.values.messages import Prompt
@@ -150,14 +150,47 @@ def test_the_history_has_the_names_that_were_sent(to: str) -> None:
         ({"type": "function", "name": "run"}, "run"),
         ({"type": "function", "name": "spawn", "namespace": "agents"}, "agents__spawn"),
         ({"type": "custom", "name": "patch"}, "patch"),
-        ({"type": "web_search"}, None),
     ],
 )
-def test_the_choice_of_a_tool_names_what_was_sent(choice: Any, expected: str | None) -> None:
+def test_the_choice_of_a_tool_names_what_was_sent(choice: Any, expected: str) -> None:
     translated = translate("openai_responses", {**BASE, "tool_choice": choice}, "openai_chat")
     assert translated.prompt.tool_choice == expected
-    if expected is None:
-        assert "tool_choice" in translated.told
+
+
+_ASKED: dict[str, dict[str, Any]] = {
+    "openai_responses": {"model": "m", "input": "hi"},
+    "anthropic": {"model": "m", "max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]},
+    "openai_chat": {"model": "m", "messages": [{"role": "user", "content": "hi"}]},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+}
+_SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+_PLAIN = {"name": "f", "input_schema": {"type": "object", "properties": {}}}
+
+
+@pytest.mark.parametrize(
+    ("caller", "more"),
+    [
+        ("openai_responses", {"tools": [{"type": "web_search"}]}),
+        ("openai_responses", {"tools": [{"type": "mcp", "server_label": "x", "server_url": "https://x.example"}]}),
+        ("openai_responses", {"tools": TOOLS, "tool_choice": {"type": "web_search"}}),
+        ("anthropic", {"tools": [_SEARCH]}),
+        ("anthropic", {"tools": [_SEARCH, _PLAIN], "tool_choice": {"type": "tool", "name": "web_search"}}),
+        ("anthropic", {"mcp_servers": [{"type": "url", "url": "https://x.example", "name": "x"}]}),
+        ("openai_chat", {"web_search_options": {}}),
+        ("gemini", {"tools": [{"googleSearch": {}}]}),
+    ],
+)
+@pytest.mark.parametrize("to", ["ollama", "cohere"])
+def test_a_request_that_depends_on_a_tool_of_its_provider_is_refused(caller: str, more: Any, to: str) -> None:
+    """A model that answers from memory looks like one that has searched."""
+    with pytest.raises(UntranslatableField, match=r"[sS]earch|mcp"):
+        _ = translate(caller, {**_ASKED[caller], **more}, to).prompt
+
+
+def test_a_tool_that_the_request_does_not_depend_on_is_left_out_with_a_notice() -> None:
+    for more in ({"tool_choice": {"type": "none"}, "tools": [_SEARCH]}, {"tools": [_SEARCH, _PLAIN]}):
+        assert "web_search" in translate("anthropic", {**_ASKED["anthropic"], **more}, "ollama").told
+    assert translate("anthropic", {**_ASKED["anthropic"], "mcp_servers": []}, "ollama").prompt.messages
 
 
 def test_a_choice_of_some_tools_leaves_only_those() -> None:
@@ -234,14 +267,12 @@ def test_tools_of_other_dialects_providers_are_named() -> None:
         },
         {"type": "custom", "name": "g", "input_schema": {"type": "object", "properties": {}}},
     ]
-    translated = translate(
-        "anthropic", {**base, "tools": tools, "tool_choice": {"type": "tool", "name": "web_search"}}, "openai_chat"
-    )
+    translated = translate("anthropic", {**base, "tools": tools, "tool_choice": {"type": "auto"}}, "openai_chat")
     assert [tool.name for tool in translated.prompt.tools] == ["f", "g"]
     assert translated.prompt.tools[0].cache is True
     assert translated.body["tools"][0]["function"]["strict"] is True
     assert "web_search (web_search_20250305)" in translated.told
-    assert translated.prompt.tool_choice is None
+    assert translated.prompt.tool_choice == "auto"
     config = {
         "tools": [
             {"systemTool": {"name": "nova_grounding"}},

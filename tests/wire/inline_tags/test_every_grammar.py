@@ -113,6 +113,7 @@ FORMS = {
     ),
     "reason": Form("<reason>", "</reason>"),
     "begin-of-thought": Form("<|begin_of_thought|>", "<|end_of_thought|>"),
+    "details": Form('<details type="reasoning" done="true">', "</details>"),
 }
 
 SECRET = "hidden-plan"

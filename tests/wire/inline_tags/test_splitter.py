@@ -522,3 +522,25 @@ def test_undecided_text_is_thinking_when_a_text_breaks_off(text: str) -> None:
         (0, Channel.THINKING, "plan"),
         (1, Channel.ANSWER, "42"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "grammar", "began_inside"),
+    [
+        ("no tags", "", False),
+        ("<think>a</think>b", "think", False),
+        ("a</seed:think>b", "seed", True),
+        ("</think>b", "think", True),
+        ("```\na</think>b", "think", True),
+        ("`</think>` b", "", False),
+        ("Write <think>x</think>", "", False),
+        ("<think/>b", "think", False),
+    ],
+)
+def test_a_splitter_tells_the_grammar_and_a_lone_close(text: str, grammar: str, began_inside: bool) -> None:
+    for pieces in ([text], list(text)):
+        for splitter in (Splitter(starts_inside="auto"), Splitter(late=True)):
+            for piece in pieces:
+                splitter.feed(piece)
+            splitter.finish()
+            assert (splitter.grammar, splitter.began_inside) == (grammar, began_inside)

@@ -15,6 +15,7 @@ import msgspec
 
 from asides.database import Database, StoreError
 from asides.database.postgres_url import describe_url, is_postgres_url
+from asides.datasets.parquet import clean_row
 from asides.flows.build_call import CallBuilder
 from asides.flows.many import check_call
 from asides.options import ModelLike, Options
@@ -33,7 +34,6 @@ from asides_batch.ledger_tables import open_ledger_database
 from asides_batch.ledger_values import BatchRecord, Via, create_record
 from asides_batch.load_rows import FillPrompt, RowSource, load_rows, spool
 from asides_batch.open_job import JobSetup, open_job
-from asides_batch.parquet_rows import clean_row
 from asides_batch.read_status import read_status
 
 RowsLike: TypeAlias = "str | os.PathLike[str] | Iterable[Any]"

@@ -18,13 +18,13 @@ from typing import Any
 import msgspec
 
 from asides.database import Database
+from asides.datasets.parquet import is_parquet, load_parquet
 from asides.flows.reply_fields import is_answered
 from asides.values.errors import ConfigError
 from asides.values.usage import Usage
 from asides_batch.ledger import Ledger
 from asides_batch.ledger_values import JoinedRow
-from asides_batch.parquet_output import is_batch_output, write_parquet
-from asides_batch.parquet_rows import is_parquet, load_parquet
+from asides_batch.parquet_output import is_batch_output, write_batch_output
 
 _PAGE = 1000
 _START = b'{"index": '
@@ -131,7 +131,7 @@ def _to_parquet(lines: Path, target: Path) -> Path:
     fresh = _name_fresh(target)
     try:
         with fresh.open("xb") as file:
-            write_parquet(lines, file)
+            write_batch_output(lines, file)
             file.flush()
             os.fsync(file.fileno())
     except BaseException:

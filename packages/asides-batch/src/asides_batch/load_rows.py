@@ -17,11 +17,12 @@ import msgspec
 
 from asides.batch_rows import Question, encode_canonical, read_good_lines, read_lines
 from asides.database import Database
+from asides.datasets.parquet import is_parquet
 from asides.values.errors import ConfigError
 from asides_batch.batch_plan import BatchPlan, encode_request
 from asides_batch.ledger import Ledger
 from asides_batch.ledger_values import BatchRecord, LoadedRow
-from asides_batch.parquet_rows import is_parquet, read_parquet
+from asides_batch.parquet_rows import read_parquet
 
 FillPrompt = Callable[[str], str]
 _ROWS = 1000

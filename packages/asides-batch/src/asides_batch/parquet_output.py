@@ -1,45 +1,22 @@
-"""The output of a batch as a Parquet file: the columns are the fields of a line, with the types that the values have.
-
-The lines are read twice: for the types, and to write them in groups of rows. A field with values of several types is
-JSON in text.
-"""
+"""The output of a batch as a Parquet file."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, cast
+from typing import BinaryIO
 
-from asides_batch.parquet_rows import load_parquet
+from asides.datasets.parquet import load_parquet
+from asides.datasets.parquet_output import Shape, write_parquet
 
-Shape: TypeAlias = "str | dict[str, Any] | list[Any] | None"
-"""The type of a column: "bool", "int", "float", "text", "json"; a dict of shapes for an object, a list with the shape
-of its items, and None for what is always null."""
 _MARK = b"asides"
-_MOST_NAMES = 100
-_MOST_DEPTH = 6
-_GROUP = 1000
-_GROUP_BYTES = 16_000_000
-_INT64 = 1 << 63
+_FIRST: dict[str, Shape] = {"index": "int", "id": None, "fingerprint": "text"}
 
 
-def write_parquet(lines: Path, target: BinaryIO) -> None:
-    """Write a file of JSON lines, each an object, as Parquet."""
-    parquet, arrow = load_parquet(), import_module("pyarrow")
-    shapes: dict[str, Any] = {"index": "int", "id": None, "fingerprint": "text"}
-    with lines.open("rb") as file:
-        for line in file:
-            for name, value in json.loads(line).items():
-                shapes[name] = merge_shapes(shapes.get(name), find_shape(value))
-    fields = [arrow.field(name, _to_type(arrow, shape)) for name, shape in shapes.items()]
-    schema = arrow.schema(fields, metadata={_MARK: b"batch"})
-    with lines.open("rb") as file, parquet.ParquetWriter(target, schema) as writer:
-        for group in _group(file):
-            rows = [{name: _convert(row.get(name), shape) for name, shape in shapes.items()} for row in group]
-            writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
+def write_batch_output(lines: Path, target: BinaryIO) -> None:
+    """Write the answers of a batch, a file of JSON lines, as Parquet."""
+    write_parquet(lines, target, _FIRST, {_MARK: b"batch"})
 
 
 def is_batch_output(path: Path) -> bool:
@@ -48,75 +25,3 @@ def is_batch_output(path: Path) -> bool:
     with suppress(OSError, arrow.ArrowException):
         return _MARK in (parquet.read_schema(path).metadata or {})
     return False
-
-
-def _group(file: Any) -> Iterator[list[dict[str, Any]]]:
-    group: list[dict[str, Any]] = []
-    size = 0
-    for line in file:
-        group.append(json.loads(line))
-        size += len(line)
-        if len(group) >= _GROUP or size >= _GROUP_BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
-
-
-# --- types --------------------------------------------------------------------------------------------------------
-
-
-def find_shape(value: Any, depth: int = 0) -> Shape:
-    """The type of a value of JSON."""
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int):
-        return "int" if -_INT64 <= value < _INT64 else "json"
-    if isinstance(value, float):
-        return "float"
-    if isinstance(value, str):
-        return "text"
-    if depth >= _MOST_DEPTH:
-        return "json"
-    if isinstance(value, list):
-        shape: Shape = None
-        for item in value:
-            shape = merge_shapes(shape, find_shape(item, depth + 1))
-        return [shape]
-    names = cast("dict[str, Any]", value)
-    return "json" if len(names) > _MOST_NAMES else {name: find_shape(part, depth + 1) for name, part in names.items()}
-
-
-def merge_shapes(left: Shape, right: Shape) -> Shape:
-    """A type for values of both types."""
-    if left is None or right is None or left == right:
-        return left if right is None else right
-    if isinstance(left, dict) and isinstance(right, dict):
-        names = {name: merge_shapes(left.get(name), right.get(name)) for name in {**left, **right}}
-        return "json" if len(names) > _MOST_NAMES else names
-    if isinstance(left, list) and isinstance(right, list):
-        return [merge_shapes(left[0], right[0])]
-    return "float" if {str(left), str(right)} == {"int", "float"} else "json"
-
-
-def _to_type(arrow: Any, shape: Shape) -> Any:
-    if isinstance(shape, dict) and shape:
-        return arrow.struct([arrow.field(name, _to_type(arrow, part)) for name, part in shape.items()])
-    if isinstance(shape, list):
-        return arrow.list_(_to_type(arrow, shape[0]))
-    scalars = {"bool": arrow.bool_, "int": arrow.int64, "float": arrow.float64}
-    return scalars.get(str(shape), arrow.string)()
-
-
-def _convert(value: Any, shape: Shape) -> Any:
-    if value is None:
-        return None
-    if isinstance(shape, dict) and shape:
-        return {name: _convert(value.get(name), part) for name, part in shape.items()}
-    if isinstance(shape, list):
-        return [_convert(item, shape[0]) for item in value]
-    if shape == "json" or isinstance(shape, dict):
-        return json.dumps(value, ensure_ascii=False)
-    return float(value) if shape == "float" else value

@@ -1,4 +1,4 @@
-"""The output of a batch as Parquet: the types of its columns, and what has no one type."""
+"""The output of a batch as Parquet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asides_batch.parquet_output import find_shape, is_batch_output, merge_shapes, write_parquet
+from asides_batch.parquet_output import is_batch_output, write_batch_output
 
 
 def rewrite(folder: Path, rows: list[dict[str, Any]]) -> Any:
@@ -16,7 +16,7 @@ def rewrite(folder: Path, rows: list[dict[str, Any]]) -> Any:
     lines, target = folder / "lines", folder / "out.parquet"
     lines.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     with target.open("wb") as file:
-        write_parquet(lines, file)
+        write_batch_output(lines, file)
     assert is_batch_output(target)
     return parquet.read_table(target)
 
@@ -56,31 +56,3 @@ def test_rows_are_written_in_groups(tmp_path: Path) -> None:
 def test_no_rows_are_a_file_too(tmp_path: Path) -> None:
     table = rewrite(tmp_path, [])
     assert (table.num_rows, table.column_names) == (0, ["index", "id", "fingerprint"])
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "merged"),
-    [
-        (1, 2.5, "float"),
-        (1, "x", "json"),
-        (True, 1, "json"),
-        (None, "x", "text"),
-        (1 << 70, 1, "json"),
-        ([1], [None, 2.0], ["float"]),
-        ([1], {"a": 1}, "json"),
-        ({"a": 1}, {"b": "x"}, {"a": "int", "b": "text"}),
-        ({}, {"a": None}, {"a": None}),
-        ({str(n): 1 for n in range(60)}, {f"_{n}": 1 for n in range(60)}, "json"),
-        ({str(n): 1 for n in range(200)}, None, "json"),
-    ],
-)
-def test_types_are_merged(left: Any, right: Any, merged: Any) -> None:
-    assert merge_shapes(find_shape(left), find_shape(right)) == merged
-    assert merge_shapes(find_shape(right), find_shape(left)) == merged
-
-
-def test_what_is_deep_is_json() -> None:
-    deep: Any = 1
-    for _ in range(50):
-        deep = [deep]
-    assert json.dumps(find_shape(deep)).count("[") == 6

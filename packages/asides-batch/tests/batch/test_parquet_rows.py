@@ -13,8 +13,9 @@ import pytest
 import asides
 import asides_batch
 from asides.batch_rows import Question
+from asides.datasets.parquet import clean_row, is_parquet, load_parquet
 from asides.values.errors import ConfigError
-from asides_batch.parquet_rows import clean_row, is_parquet, load_parquet, read_parquet
+from asides_batch.parquet_rows import read_parquet
 from asides_stage.stage import OpenStage
 from tests.batch.test_live_runner import Counting
 from tests.cli.children import MODEL
@@ -67,14 +68,14 @@ def test_a_file_that_is_no_parquet_is_named(tmp_path: Path) -> None:
 def test_values_become_those_of_json() -> None:
     row = {"n": Decimal("1.5"), "none": None, "deep": {"gone": None, "kept": [1, {"gone": None}]}, "prompt": "x"}
     assert clean_row(row, "row 1") == {"n": "1.5", "deep": {"kept": [1, {}]}, "prompt": "x"}
-    with pytest.raises(asides.ConfigError, match=r"row 1: the column 'raw' has bytes.*To do: leave the column out"):
+    with pytest.raises(asides.ConfigError, match=r"row 1: the column 'raw' has bytes.*Leave the column out"):
         clean_row({"raw": b"\0"}, "row 1")
 
 
 def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.delitem(sys.modules, "pyarrow.parquet", raising=False)
-    with pytest.raises(asides.ConfigError, match=r"install 'asides\[ray\]'"):
+    with pytest.raises(asides.ConfigError, match=r"install 'asides\[data\]'"):
         load_parquet()
     assert is_parquet(tmp_path / "IN.PARQUET")
     assert not is_parquet(tmp_path / "in.jsonl")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from io import BytesIO
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +15,9 @@ from asides.conversations.async_ import AsyncConversation
 from asides.conversations.store.conversation_names import make_name
 from asides.relay.allowed_models import AllowedModels
 from asides.relay.routes import find_route
+from asides.values.attachments import read_attachment
+from asides.values.errors import ConfigError
+from asides.values.parts import Part
 from asides_gateway.access.turn_meter import TurnMeter
 from asides_gateway.page_messages import read_note, show_message
 from asides_gateway.page_models import (
@@ -26,6 +30,7 @@ from asides_gateway.page_models import (
 )
 from asides_gateway.page_requests import (
     HEADERS,
+    MOST_WITH_FILES,
     Body,
     Handler,
     PageError,
@@ -55,9 +60,18 @@ _NO_NUL = r"^[^\x00]*\Z"
 """PostgreSQL takes no NUL in a text, and a client's mistake is no failure of the store."""
 Name = Annotated[str, msgspec.Meta(max_length=500, pattern=_NO_NUL)]
 Title = Annotated[str, msgspec.Meta(max_length=MOST_TITLE * 4, pattern=_NO_NUL)]
+Instructions = Annotated[str, msgspec.Meta(max_length=100_000, pattern=_NO_NUL)]
 Amount = (
     Annotated[str, msgspec.Meta(max_length=40, pattern=_NO_NUL)] | Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 )
+
+
+class NewFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A file beside a question."""
+
+    name: Name
+    data: bytes
+    """In base64."""
 
 
 class NewConversation(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,6 +80,7 @@ class NewConversation(msgspec.Struct, forbid_unknown_fields=True):
     model: Name | None = None
     thinking: Amount | None = None
     title: Title | None = None
+    system: Instructions | None = None
 
 
 class ChangedConversation(msgspec.Struct, forbid_unknown_fields=True):
@@ -74,6 +89,7 @@ class ChangedConversation(msgspec.Struct, forbid_unknown_fields=True):
     model: Name | msgspec.UnsetType = msgspec.UNSET
     thinking: Amount | msgspec.UnsetType | None = msgspec.UNSET
     title: Title | msgspec.UnsetType = msgspec.UNSET
+    system: Instructions | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
@@ -82,6 +98,7 @@ class NewMessage(msgspec.Struct, forbid_unknown_fields=True):
     text: str
     model: Name | None = None
     thinking: Amount | None = None
+    files: Annotated[list[NewFile], msgspec.Meta(max_length=10)] = []
 
 
 class Continuation(msgspec.Struct, forbid_unknown_fields=True):
@@ -147,7 +164,12 @@ class ConversationsApi:
     async def list_models(self, request: web.Request) -> web.StreamResponse:
         """The models that the page can offer."""
         allowed = self._find_allowed(request)
-        return answer_json({"models": await asyncio.to_thread(list_models, self._service.builder, allowed)})
+        service = self._service
+        await service.model_lists.refresh(service.builder)
+        models = await asyncio.to_thread(
+            list_models, service.builder, allowed, service.model_lists.listed, service.settings.shown_models
+        )
+        return answer_json({"models": models})
 
     # --- conversations ------------------------------------------------------------------------------------------------
 
@@ -169,7 +191,8 @@ class ConversationsApi:
         check_thinking(body.thinking)
         name = body.model or await self._find_default(request)
         settings = PageSettings(_clean_title(body.title), name, self._find_target(name), body.thinking)
-        made = await asyncio.to_thread(self.store.create, self._find_tenant(request), settings)
+        system = _clean_system(body.system)
+        made = await asyncio.to_thread(self.store.create, self._find_tenant(request), settings, system)
         return answer_json(_show(made), 201)
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -182,7 +205,8 @@ class ConversationsApi:
         more = messages[0].place if messages and messages[0].place > 0 else None
         # Known before the messages were read: if no turn is under way, they are all there.
         is_answering = found.held_until is not None and found.held_until > time.time()
-        about = {**_show(found), "length": found.length, "answering": is_answering}
+        system = await asyncio.to_thread(self.store.read_system, found)
+        about = {**_show(found), "length": found.length, "answering": is_answering, "system": system}
         return answer_json({**about, "messages": self._show_messages(messages), "next": more})
 
     async def change(self, request: web.Request) -> web.StreamResponse:
@@ -197,10 +221,22 @@ class ConversationsApi:
         if body.model is not msgspec.UNSET:
             changes |= {"model": body.model, "target": self._find_target(body.model)}
         tenant, identifier = self._find_tenant(request), read_id(request)
+        if body.system is not msgspec.UNSET:
+            found = await self._find(request)
+            if found.held_until is not None and found.held_until > time.time():
+                raise PageError("an answer is under way. Change the instructions after it.", "busy", 409)
+            await asyncio.to_thread(self._set_system, found, _clean_system(body.system))
         changed = await asyncio.to_thread(lambda: self.store.change(tenant, identifier, **changes))
         if changed is None:
             raise refuse_unknown()
         return answer_json(_show(changed))
+
+    def _set_system(self, found: PageConversation, text: str | None) -> None:
+        conversation = AsyncConversation(client=ServiceClient(self._service), store=self.store, name=found.name)
+        if conversation.messages:
+            conversation.system = text  # Voids the seals that depend on it.
+        else:
+            self.store.write_system(found, text)
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Delete a conversation."""
@@ -229,10 +265,11 @@ class ConversationsApi:
 
     async def send(self, request: web.Request) -> web.StreamResponse:
         """Ask a question; the answer comes as events."""
-        body = await self._read(request, NewMessage)
-        if not body.text.strip():
+        body = await read_json(request, NewMessage, self._service.settings, MOST_WITH_FILES)
+        if not body.text.strip() and not body.files:
             raise PageError("the message is blank. To do: write something.", "blank")
-        return await self._stream_turn(request, body.text, body.model, body.thinking)
+        files = await asyncio.to_thread(_read_files, body.files)
+        return await self._stream_turn(request, body.text, body.model, body.thinking, files)
 
     async def continue_turn(self, request: web.Request) -> web.StreamResponse:
         """Continue a turn that was cut or has no answer."""
@@ -240,7 +277,12 @@ class ConversationsApi:
         return await self._stream_turn(request, None, body.model, body.thinking)
 
     async def _stream_turn(
-        self, request: web.Request, text: str | None, model: str | None, thinking: str | int | None
+        self,
+        request: web.Request,
+        text: str | None,
+        model: str | None,
+        thinking: str | int | None,
+        files: tuple[Part, ...] = (),
     ) -> web.StreamResponse:
         service = self._service
         found = await self._find(request)
@@ -257,7 +299,7 @@ class ConversationsApi:
         turn = PageTurn(self.store, found, chosen, watched, service.builder.visibility, meter)
         service.open_requests += 1
         try:
-            stream = await turn.open(text)
+            stream = await turn.open(text, files)
             await self._keep_choice(request, found, chosen, thinking)
             page = PageStream(request, service.settings, watched.see_bytes)
             try:
@@ -315,6 +357,23 @@ class ConversationsApi:
             for stored in messages
             if stored.message.role != "system"
         ]
+
+
+def _clean_system(text: str | None) -> str | None:
+    return None if text is None or not text.strip() else text
+
+
+def _read_files(files: list[NewFile]) -> tuple[Part, ...]:
+    """The parts of a message for these files: pictures, texts with their names, documents."""
+    parts: list[Part] = []
+    for file in files:
+        stream = BytesIO(file.data)
+        stream.name = file.name.replace("/", "_") or "file"  # type: ignore[attr-defined] # as open() gives a file one
+        try:
+            parts.append(read_attachment(stream))
+        except ConfigError:
+            raise PageError("a file is not a picture, text in UTF-8 or a document. Convert it.", "file_type") from None
+    return tuple(parts)
 
 
 def _show(conversation: PageConversation) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     state_mode: StateMode = "store"
     """Where reasoning state is kept. Without a folder, "store" is "memory"."""
     thinking_field: ThinkingField = "reasoning_content"
+    shown_models: tuple[str, ...] = ()
+    """Patterns of the models that lists show, as provider:model; (): all."""
     page: bool = True
     """Whether the page is served, with its API."""
     workers: int = 1
@@ -104,6 +106,7 @@ def build_settings(
         redis=table.redis,
         state_mode=table.state,
         thinking_field=table.thinking_field,
+        shown_models=table.shown_models,
         page=table.page,
         workers=table.workers,
         ping_seconds=table.ping_seconds,

@@ -32,6 +32,9 @@ from asides.values.visibility import Visibility
 
 _MOST_NOTICES = 20
 _MOST_DETAIL = 500
+_MOST_PICTURE = 2 * 1024 * 1024
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""What the page draws. Not SVG, which is a document."""
 
 
 class NotedThought(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -156,7 +159,9 @@ def _show_part(part: Part) -> dict[str, Any]:
         case ServerTool():
             return show_server_tool(part)
         case Image():
-            return {"type": "file", "name": "", "media_type": part.media_type, "bytes": _measure(part.data)}
+            shown = {"type": "file", "name": "", "media_type": part.media_type, "bytes": _measure(part.data)}
+            is_small = part.data is not None and len(part.data) <= _MOST_PICTURE
+            return {**shown, "data": part.data} if is_small and part.media_type in _PICTURES else shown
         case File():
             return {"type": "file", "name": part.name, "media_type": part.media_type, "bytes": _measure(part.data)}
         case UnknownPart() | Thought():

@@ -11,14 +11,15 @@ from asides.options import Options, merge_options
 from asides.providers.find import find_row
 from asides.providers.provider import ModelRule
 from asides.relay.allowed_models import AllowedModels
-from asides.relay.known_models import list_known_models
+from asides.relay.known_models import list_known_models, select_models
+from asides.relay.listed_models import ListedModels
 from asides.relay.routes import find_route, refuse_file
 from asides.values.errors import AsidesError, ConfigError, UnknownModel
 from asides.values.thinking import EFFORTS, read_thinking
 
 _OFF = "off"
 ALL_EFFORTS = (_OFF, "auto", *EFFORTS)
-MOST_MODELS = 500
+MOST_MODELS = 3000
 """The most models in the list."""
 # As for relayed requests: what a model does not take is adjusted, with a notice.
 _OPTIONS = Options(on_conflict="adjust", keep_raw=False)
@@ -81,12 +82,22 @@ def _choose(
     if not (may_name_files or route.renames):
         refuse_file(route.targets, builder)
     options = merge_options(_OPTIONS, route.options)
+    if thinking is None and "thinking" not in options and builder.defaults.get("thinking") is None:
+        # Most providers send no words of a thought unless they are asked to; the page is there to show them.
+        thinking = "auto" if _may_think(targets[0], builder) else None
     if thinking is not None:
         options = merge_options(options, Options(thinking=thinking))
     is_exact = allowed is not None and not allowed.allows(name)
     chosen = ChosenModel(name, targets, options, is_exact)
     builder.build(chosen.asked, "?", options, stream=True)
     return chosen
+
+
+def _may_think(target: str, builder: CallBuilder) -> bool:
+    try:
+        return builder.find_target(target, builder.defaults.get("base_url")).rule.thinking != "never"
+    except ConfigError:
+        return False  # Building its call tells why it leads nowhere.
 
 
 def check_thinking(thinking: str | int | None) -> None:
@@ -131,11 +142,17 @@ class PageModel(msgspec.Struct, frozen=True):
     """The amounts of thinking that can be asked for, the lowest first; "off" where thinking can be turned off."""
 
 
-def list_models(builder: CallBuilder, allowed: AllowedModels | None = None) -> tuple[PageModel, ...]:
-    """The models that the page offers: the default of the settings, and all that are known without asking anybody.
-    `allowed`: the models that whoever asks may use; None: all.
+def list_models(
+    builder: CallBuilder,
+    allowed: AllowedModels | None = None,
+    listed: ListedModels | None = None,
+    shown: tuple[str, ...] = (),
+) -> tuple[PageModel, ...]:
+    """The models that the page offers: the default of the settings, then all known ones.
+
+    `allowed`: the models that the caller may use; None: all. `listed`, `shown`: as for the relay's lists.
     """
-    names = [model.id for model in list_known_models(builder)]
+    names = [model.id for model in select_models(list_known_models(builder, listed), builder, shown)]
     if builder.settings.model is not None:
         names.insert(0, builder.settings.model)
     if allowed is not None:

@@ -26,7 +26,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MOST_BODY = 2 * MEGABYTE
 """The most bytes of a request of the page: a question and a few settings."""
-_TOO_LARGE = f"the request is larger than the {MOST_BODY // MEGABYTE} MB that the page may send. To do: send less."
+MOST_WITH_FILES = 32 * MEGABYTE
+"""The most bytes of a question with files."""
+_TOO_LARGE = "the request is larger than the page may send. To do: send less."
 _STORE_FAILED = "the stored conversations cannot be used. To do: try again; the log of the gateway says more."
 HEADERS = {"cache-control": "no-store", **SAFE_HEADERS}
 EVENT_HEADERS = {**HEADERS, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
@@ -112,12 +114,12 @@ def find_status(problem: AsidesError) -> int:
     return 400 if isinstance(problem, ConfigError) else 502
 
 
-async def read_json(request: web.Request, kind: type[Body], settings: GatewaySettings) -> Body:
+async def read_json(request: web.Request, kind: type[Body], settings: GatewaySettings, most: int = MOST_BODY) -> Body:
     """Read the body as a value of this type. Raises PageError for any other."""
     if request.content_type != "application/json":
         raise PageError("the body is not JSON. To do: send content-type: application/json.", "not_json", 415)
     try:
-        body = await read_body(request, msgspec.structs.replace(settings, max_body=MOST_BODY))
+        body = await read_body(request, msgspec.structs.replace(settings, max_body=min(most, settings.max_body)))
     except RelayRefusal as problem:
         message = _TOO_LARGE if problem.status == 413 else str(problem)
         raise PageError(message, "unreadable_body", problem.status) from None

@@ -58,10 +58,10 @@ class PageStore(DatabaseStore):
 
     # --- one conversation ---------------------------------------------------------------------------------------------
 
-    def create(self, tenant: str, settings: PageSettings) -> PageConversation:
-        """Create an empty conversation."""
+    def create(self, tenant: str, settings: PageSettings, system: str | None = None) -> PageConversation:
+        """Create an empty conversation. `system`: its system prompt."""
         name = make_name("chat")
-        heading = ConversationHeading(None, settings.target)
+        heading = ConversationHeading(system, settings.target)
 
         def work() -> Queries[PageConversation]:
             yield from tables.append(name, (), heading, None, time.time())
@@ -92,6 +92,22 @@ class PageStore(DatabaseStore):
             return (yield from page_tables.find(tenant, identifier))
 
         return self._database.run(work)
+
+    def read_system(self, conversation: PageConversation) -> str | None:
+        """The system prompt of a conversation."""
+        found = self._database.run(lambda: tables.about(conversation.name), writes=False)
+        return None if found is None else found.heading.system
+
+    def write_system(self, conversation: PageConversation, system: str | None) -> None:
+        """Change the system prompt of a conversation without messages."""
+
+        def work() -> Queries[None]:
+            locked = yield from tables.lock(conversation.name)
+            if locked is not None:
+                heading = ConversationHeading(system, locked.about.heading.model)
+                yield from tables.append_to(locked, (), heading, None, time.time())
+
+        self._database.run(work)
 
     def remove(self, tenant: str, identifier: str) -> bool:
         """Delete a conversation, also from the disk. Returns whether it was this tenant's."""

@@ -17,9 +17,11 @@ from aiohttp import web
 from asides.conversations.async_ import AsyncConversation, AsyncConversationStream, run_to_end
 from asides.database import StoreError
 from asides.history.finish import finish_turn
+from asides.intake.files import attach
 from asides.options import Options, merge_options
 from asides.values.errors import AsidesError, BadRequest, ContentFiltered, ProtocolError
 from asides.values.messages import Message
+from asides.values.parts import Part, Text
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
 from asides_gateway.access.turn_meter import TurnMeter
@@ -72,8 +74,9 @@ class PageTurn:
 
     # --- before -------------------------------------------------------------------------------------------------------
 
-    async def open(self, text: str | None) -> AsyncConversationStream[Any]:
+    async def open(self, text: str | None, files: tuple[Part, ...] = ()) -> AsyncConversationStream[Any]:
         """Hold the conversation, save the question, and prepare the request. `text`: None to continue the last turn.
+        `files`: the parts beside it.
 
         Raises PageError while another turn is under way. Whatever happens, `close` has to follow.
         """
@@ -85,12 +88,12 @@ class PageTurn:
                 409,
             )
         self._keeper = asyncio.create_task(self._keep_holding())
-        return await run_to_end(lambda: self._prepare(text))
+        return await run_to_end(lambda: self._prepare(text, files))
 
     def _hold(self) -> None:
         self._held = self._store.hold(self._about, self._holder, HOLD_SECONDS)
 
-    def _prepare(self, text: str | None) -> AsyncConversationStream[Any]:
+    def _prepare(self, text: str | None, files: tuple[Part, ...]) -> AsyncConversationStream[Any]:
         chosen = self._chosen
         conversation = self._conversation = AsyncConversation(
             client=self._watched.client, store=self._store, name=self._about.name
@@ -102,7 +105,7 @@ class PageTurn:
             text = self._choose_continuation(conversation.messages)
             options = merge_options(options, Options(recover=True))
         if text is not None:
-            conversation.append(text)
+            conversation.append(Message("user", attach(files, (Text(text),))) if files else text)
             self._has_question = True
         self._length = len(conversation.messages)
         try:

@@ -79,6 +79,7 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
                 limits = build_caller_limits(identity.key)
                 await service.meters.prepare(identity.key)
                 relayed = RelayRequest("", method, path, query, headers, body, identity.tenant, name, limits)
+                await service.prepare(relayed)
             except RelayRefusal as problem:
                 refusal = problem
         dialect = find_dialect_of(method, path, query, headers)

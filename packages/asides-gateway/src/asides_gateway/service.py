@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from asides.database import Database
 from asides.flows.build_call import CallBuilder
 from asides.options import Options
+from asides.relay.endpoints import LIST_PATHS
 from asides.relay.observer import RelayObserver
 from asides.relay.relay import Relay, RelayExchange
 from asides.relay.relay_config import RelayConfig
@@ -29,13 +31,15 @@ from asides_gateway.access.revocations import listen
 from asides_gateway.authenticate import Authenticator
 from asides_gateway.gateway_database import open_database, prepare_database
 from asides_gateway.gateway_settings import GatewaySettings, check_address
+from asides_gateway.model_lists import ModelLists
 from asides_gateway.relay_key_watch import watch_relay_key
-from asides_gateway.watcher import RequestWatcher
+from asides_gateway.watcher import LARGE_BODY, RequestWatcher
 
 BUSY = "the gateway has as many requests under way as it may have. To do: try again later."
 MOST_WAIT = 1.0
 """The seconds that a request waits at most before it is tried again, if its provider names them. Clients retry by
 themselves, and know what is worth the time; a gateway that waits for them looks as if it hung."""
+_MAX_PLANNERS = 4
 
 
 class Service:
@@ -68,7 +72,11 @@ class Service:
         """The requests under way."""
         self._options = options or Options()
         self.transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
+        self.model_lists = ModelLists(self.transport)
+        """What providers list for the configured keys."""
         self._tasks: list[asyncio.Task[None]] = []
+        self._planner = ThreadPoolExecutor(_MAX_PLANNERS, thread_name_prefix="asides-plan")
+        """Plans large requests, which would keep the event loop from all others."""
         self.vault = _open_vault(settings, self.database)
         self.degraded_checks: list[Callable[[], str | None]] = []
         """What else may not work now: each gives its name, such as "redis", or None while it works."""
@@ -93,6 +101,8 @@ class Service:
             keys=self.vault.keys,
             state_mode=self.vault.mode,
             lists_home=False,
+            listed=self.model_lists.listed,
+            shown_models=self.settings.shown_models,
             fallback_model=self.builder.settings.model or "",
             options=Options(max_wait=self._options.get("max_wait", MOST_WAIT)),
         )
@@ -102,6 +112,11 @@ class Service:
     def is_busy(self) -> bool:
         """Whether it takes no more requests now."""
         return self.open_requests >= self.settings.max_requests
+
+    async def prepare(self, request: RelayRequest) -> None:
+        """Called before a request is relayed: one for a list of models waits briefly for lists that are not known."""
+        if request.method == "GET" and request.path.rstrip("/").endswith(LIST_PATHS):
+            await self.model_lists.refresh(self.builder)
 
     def list_degraded(self) -> list[str]:
         """The names of what does not work now, but for the store."""
@@ -113,7 +128,8 @@ class Service:
 
     def carry_out(self, exchange: RelayExchange, key: KeyRecord | None = None) -> AsyncRelayStream:
         """The response to a request that has begun. `key`: with which it was sent, if that has limits."""
-        return AsyncRelayStream(exchange, self.transport, self.vault.store, self.meters.open(key))
+        planner = self._planner if exchange.size >= LARGE_BODY else None
+        return AsyncRelayStream(exchange, self.transport, self.vault.store, self.meters.open(key), planner)
 
     def _show_thinking(self, call_settings: Settings | None) -> Settings:
         """Settings that show thinking to whoever started this gateway: nobody else can reach one without keys."""
@@ -148,10 +164,12 @@ class Service:
         """Close the connections to providers, and the stores."""
         for task in self._tasks:
             task.cancel()
+        await self.model_lists.close()
         await self.meters.close()
         await self.windows.close()
         await self.keys.close()
         await self.transport.close()
+        self._planner.shutdown(wait=False, cancel_futures=True)
         await self.vault.close_async()
         await self.database.close_async()
 

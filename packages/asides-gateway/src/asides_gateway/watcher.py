@@ -10,6 +10,7 @@ import msgspec
 from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayMode, RelayOutcome, RelayRequest
 from asides.telemetry.instrument import get_sources
+from asides_gateway.loop_observer import LoopObserver
 
 if TYPE_CHECKING:
     from asides.dialects.dialect import HttpRequest, ServedRequest
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from asides.history.plan import Decision
     from asides.relay.state.turn_state import RestoredTurn
     from asides.values.events import Event
+
+
+LARGE_BODY = 64 * 1024
+"""From this size on a request is planned in a thread: a small one takes less than its way there."""
 
 
 class RequestInfo(msgspec.Struct, frozen=True):
@@ -118,6 +123,8 @@ def list_span_watchers() -> list[RequestWatcher]:
 def begin_watching(watchers: Iterable[RequestWatcher], info: RequestInfo) -> RelayObserver | None:
     """Tell the watchers of a request. Returns one observer for all of them; None if none wants to see more."""
     observers = [observer for watcher in watchers if (observer := watcher.begin(info)) is not None]
-    if len(observers) > 1:
-        return ObserverGroup(observers)
-    return observers[0] if observers else None
+    if not observers:
+        return None
+    observer = ObserverGroup(observers) if len(observers) > 1 else observers[0]
+    is_large = info.request is not None and len(info.request.body) >= LARGE_BODY
+    return LoopObserver(observer) if is_large else observer

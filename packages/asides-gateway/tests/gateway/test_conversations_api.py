@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import subprocess
 import sys
@@ -146,6 +148,57 @@ def test_a_question_may_change_the_model_and_the_thinking_for_the_next_ones(stri
         changed = page.send("PATCH", f"/conversations/{conversation}", {"thinking": 2000, "model": "ollama:qwen3"})
         assert (changed.body["model"], changed.body["thinking"]) == ("ollama:qwen3", 2000)
         assert find(page.ask(conversation, "?"), "started")["model"] == "ollama:qwen3"
+
+
+def test_a_conversation_has_instructions_that_may_change(strict: Any) -> None:
+    opened = strict(Say(text="Arr.", thinking="hm"), Say(text="Good day."), Say(text="Hi."))
+    with page_gateway() as page:
+        conversation = page.create("deepseek:deepseek-v4-pro", system="Be a pirate.")
+        assert page.show(conversation)["system"] == "Be a pirate."
+        page.ask(conversation, "?")
+        page.send("PATCH", f"/conversations/{conversation}", {"system": "Be a butler."})
+        shown = page.show(conversation)
+        assert (shown["system"], len(shown["messages"])) == ("Be a butler.", 2)
+        assert shown["messages"][1]["usage"], "the figures of earlier answers stay"
+        page.ask(conversation, "?")
+        page.send("PATCH", f"/conversations/{conversation}", {"system": "  "})
+        assert page.show(conversation)["system"] is None
+        page.ask(conversation, "?")
+    said = [json.loads(request.body)["messages"][0] for request in opened.requests]
+    assert [each["content"] if each["role"] == "system" else None for each in said] == [
+        "Be a pirate.",
+        "Be a butler.",
+        None,
+    ]
+
+
+def test_an_empty_conversation_takes_instructions_too(strict: Any) -> None:
+    strict(Say(text="x"))
+    with page_gateway() as page:
+        conversation = page.create("deepseek:deepseek-v4-pro")
+        page.send("PATCH", f"/conversations/{conversation}", {"system": "Be short."})
+        assert page.show(conversation)["system"] == "Be short."
+
+
+def test_a_question_may_have_pictures_and_files(strict: Any) -> None:
+    opened = strict(Say(text="A dot."))
+    pixel = b"\x89PNG\r\n\x1a\n" + b"0" * 40
+    with page_gateway() as page:
+        conversation = page.create("anthropic:claude-opus-5-5")
+        files = [
+            {"name": "dot.png", "data": base64.b64encode(pixel).decode()},
+            {"name": "notes.txt", "data": base64.b64encode(b"canary words").decode()},
+        ]
+        page.ask(conversation, "What is it?", files=files)
+        content = json.loads(opened.requests[-1].body)["messages"][0]["content"]
+        assert [part["type"] for part in content] == ["image", "text"]
+        assert "canary words" in content[1]["text"]
+        picture, words = page.show(conversation)["messages"][0]["blocks"]
+        assert (picture["media_type"], base64.b64decode(picture["data"])) == ("image/png", pixel)
+        assert words["text"].endswith("What is it?")
+        for wrong in ([{"name": "x", "data": "///"}], [{"name": "x", "data": "AAECAwT/"}], files * 6):
+            body = {"text": "?", "files": wrong}
+            assert page.send("POST", f"/conversations/{conversation}/messages", body).status == 400
 
 
 # --- with the command line --------------------------------------------------------------------------------------------

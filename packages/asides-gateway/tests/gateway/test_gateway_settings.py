@@ -35,6 +35,7 @@ def test_every_setting_of_the_table_reaches_the_gateway(tmp_path: Path) -> None:
         "thinking_field": "reasoning",
         "allowed_hosts": ("a",),
         "allowed_origins": ("https://b",),
+        "shown_models": ("c:*",),
         "open_metrics": True,
         "max_body_mb": 1.5,
         "max_requests": 5,

@@ -57,7 +57,7 @@ def test_every_part_has_a_block_and_no_seal_is_shown() -> None:
                 "by_provider": True,
                 "status": "completed",
             },
-            {"type": "file", "name": "", "media_type": "image/png", "bytes": 8},
+            {"type": "file", "name": "", "media_type": "image/png", "bytes": 8, "data": b"\x89PNG1234"},
             {"type": "file", "name": "a.pdf", "media_type": "application/pdf", "bytes": 4},
             {"type": "unknown"},
         ],

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from asides.flows.build_call import CallBuilder
+from asides.flows.call import encode_request
 from asides.options import Options
 from asides.providers.provider import ModelRule, Provider
 from asides.settings import Settings
 from asides.settings_tables import RouteTable
 from asides.values.errors import InvalidThinking, MissingKey, UnknownModel
+from asides.values.thinking import Thinking
 from asides_gateway import page_models
 from asides_gateway.page_models import PageModel, choose_model, find_default_model, list_models, show_model
 from tests.gateway.page_client import page_gateway, without_settings
@@ -39,6 +42,26 @@ def test_a_name_is_a_route_an_alias_or_a_model() -> None:
     short = choose_model("short", 2000, builder)
     assert (short.name, short.asked, short.options.get("thinking")) == ("short", "ollama:c", 2000)
     assert choose_model("ollama:d", "off", builder).asked == "ollama:d"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("openai:gpt-5", {"reasoning": {"summary": "auto"}}),
+        ("anthropic:claude-opus-5-5", {"thinking": {"type": "adaptive", "display": "summarized"}}),
+        ("gemini:gemini-3-pro-preview", {"generationConfig": {"thinkingConfig": {"includeThoughts": True}}}),
+        ("openai:gpt-4", {}),
+    ],
+)
+def test_a_model_is_asked_to_show_its_thinking_where_nothing_else_was_chosen(name: str, expected: object) -> None:
+    builder = CallBuilder(Options(api_key="sk-test"), settings=without_settings())
+    chosen = choose_model(name, None, builder)
+    call = builder.build(chosen.asked, "?", chosen.options, stream=True)
+    sent = json.loads(encode_request(call.prompt, call.target, on_conflict="adjust").request.body)
+    found = {field: sent[field] for field in ("reasoning", "thinking", "generationConfig") if field in sent}
+    assert found == expected
+    quiet = CallBuilder(Options(api_key="sk-test"), settings=without_settings(thinking=Thinking(mode="off")))
+    assert "thinking" not in choose_model(name, None, quiet).options, "the settings choose"
 
 
 def test_what_cannot_be_asked_is_refused_before_anything_is_saved() -> None:

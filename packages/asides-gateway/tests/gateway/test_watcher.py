@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from threading import enumerate as enumerate_threads
+from threading import get_ident
 from typing import Any
 
 import msgspec
 import pytest
 
+from asides.dialects.dialect import HttpRequest
 from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayRequest
-from asides_gateway.watcher import ObserverGroup, RequestInfo, RequestWatcher, begin_watching
+from asides_gateway.loop_observer import LoopObserver
+from asides_gateway.watcher import LARGE_BODY, ObserverGroup, RequestInfo, RequestWatcher, begin_watching
 from asides_stage import Say, Stage
 from tests.gateway.http_client import MODEL, ask, chat, gateway_before
 
@@ -79,3 +84,43 @@ def test_two_watchers_of_one_request_see_the_same(stream: bool) -> None:
 def test_nothing_of_the_content_is_shown() -> None:
     info = msgspec.structs.replace(INFO, request=RelayRequest("", "POST", "/", body=b"SECRET"))
     assert "SECRET" not in repr(info)
+
+
+async def test_a_large_request_is_observed_in_its_event_loop() -> None:
+    """It is planned in a thread, and what watches it may belong to the loop."""
+    threads: list[int] = []
+
+    class Threads(Noting):
+        def see_request(self, request: Any) -> None:
+            threads.append(get_ident())
+            super().see_request(request)
+
+        def see_events(self, events: Sequence[Any]) -> None:
+            raise LookupError("broken")
+
+    request = RelayRequest("", "POST", "/v1/messages", body=b"x" * LARGE_BODY)
+    seen = Threads()
+    observer = begin_watching([Watching(seen)], msgspec.structs.replace(INFO, request=request))
+    assert isinstance(observer, LoopObserver)
+    own = {name for name in vars(RelayObserver) if not name.startswith("_")}
+    assert own == {name for name in vars(LoopObserver) if not name.startswith("_")}, "a method is not passed on"
+    sent = HttpRequest("POST", "http://a.test", {}, b"", None)
+    observer.see_request(sent)
+    await asyncio.to_thread(observer.see_request, sent)
+    assert threads == [get_ident()] * 2
+    with pytest.raises(LookupError):
+        await asyncio.to_thread(observer.see_events, [])
+
+
+def test_a_gateway_plans_a_large_request_in_a_thread_and_a_small_one_in_its_loop() -> None:
+    planning: list[bool] = []
+
+    class Naming(RelayObserver):
+        def see_request(self, request: Any) -> None:
+            planning.append(any(thread.name.startswith("asides-plan") for thread in enumerate_threads()))
+
+    with Stage([Say(text="42")] * 2) as stage, gateway_before(stage, Watching(Naming())) as gateway:
+        for text in ("?", "x" * LARGE_BODY):
+            body = {**chat(), "messages": [{"role": "user", "content": text}]}
+            assert ask(gateway, "POST", "/v1/chat/completions", body).status == 200
+    assert planning == [False, True]

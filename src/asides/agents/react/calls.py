@@ -20,7 +20,7 @@ NAME = re.compile(r"[\w.:/-]+")
 
 _FENCE = re.compile(r"(`{3,}|~{3,})(?:[\w+-]*[ \t]*(?:\n|(?=[{\[])))?")
 _WITH_INPUT = re.compile(
-    r"([\w.:/-]+)[`*\"']*[ \t]*\n?\s*"
+    r"([\w.:/-]+)[`*\"']*\s*"
     r"(?:(?:action[ _-]?)?(?:input|arguments|args|parameters)[*]*[ \t]*[:\uff1a][*]*\s*)?(?=[{`])(.*)",
     re.DOTALL | re.IGNORECASE,
 )

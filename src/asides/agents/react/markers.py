@@ -46,13 +46,15 @@ _MARKER = re.compile(
     r" {0,3}(?P<heading>#{1,6}[ \t]*)?(?P<bold>[*_]{1,3})?"
     r"(?P<label>thought|action[ _-]?input|action|(?P<observation>observation)|(?P<answer>final[ _-]?answer))"
     r"(?:[ \t]*\#?\d{1,3})?(?(observation)(?:[ \t]*\([^()\n]*\))?)"
-    r"(?:[ \t]*(?P<before_colon>[*_]{1,3})?[ \t]*[:\uff1a](?(before_colon)|(?(bold)(?P<after_colon>[*_]{1,3})?))"
+    r"(?:[ \t]*(?:(?P<before_colon>[*_]{1,3})[ \t]*)?[:\uff1a](?(before_colon)|(?(bold)(?P<after_colon>[*_]{1,3})?))"
     # Only this label is often written as a heading, without a colon.
-    r"|(?(answer)[ \t]*(?P<alone>[*_]{0,3})[ \t]*\r?(?=\n)|(?!)))",
+    r"|(?(answer)[ \t]*(?P<alone>[*_]{1,3}[ \t]*|)\r?(?=\n)|(?!)))",
     re.IGNORECASE,
 )
 # The text that may follow a label before it is clear whether it is one.
-_TAIL = re.compile(r"[ \t]*\#?\d{0,3}[ \t]*(?:\([^()\n]*\)?)?[ \t]*[*_]{0,3}[ \t]*(?:[:\uff1a][*_]{0,3})?\r?")
+_TAIL = re.compile(
+    r"[ \t]*(?:\#?\d{1,3}[ \t]*|\#[ \t]*)?(?:\([^()\n]*(?:\)[ \t]*)?)?(?:[*_]{1,3}[ \t]*)?(?:[:\uff1a][*_]{0,3})?\r?"
+)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
 _MAYBE_FENCE = re.compile(r" {0,3}(?:`{1,2}|~{1,2})?")
 

@@ -8,6 +8,24 @@ dialect = make_lazy_dialect(
     "anthropic",
     DialectFacts(
         reply_paths=("/messages",),
+        # anthropic-sdk-python 2.8, types/beta, 2026-11. The clouds take the version of the dialect, and the betas, in
+        # the body.
+        request_fields=(
+            *("anthropic_beta", "anthropic_version", "betas", "cache_control", "compaction", "container"),
+            *("context_management", "diagnostics", "fallback_credit_token", "fallbacks", "inference_geo", "max_tokens"),
+            *(
+                "mcp_servers",
+                "messages",
+                "metadata",
+                "model",
+                "output_config",
+                "output_format",
+                "service_tier",
+                "speed",
+            ),
+            *("stop_sequences", "stream", "system", "temperature", "thinking", "thread", "tool_choice", "tools"),
+            *("top_k", "top_p", "user_profile_id", "workspace_id"),
+        ),
         json_mode=False,
         seal_kinds=("signature", "redacted"),
         thinks_in_blocks=True,

@@ -8,6 +8,12 @@ dialect = make_lazy_dialect(
     "bedrock",
     DialectFacts(
         reply_paths=("/converse", "/converse-stream"),
+        # docs.aws.amazon.com bedrock API_runtime_Converse, 2026-11.
+        request_fields=(
+            *("additionalModelRequestFields", "additionalModelResponseFieldPaths", "guardrailConfig"),
+            *("inferenceConfig", "messages", "outputConfig", "performanceConfig", "promptVariables", "requestMetadata"),
+            *("serviceTier", "system", "toolConfig"),
+        ),
         json_mode=False,
         seal_kinds=("signature", "redacted"),
         thinks_in_blocks=True,

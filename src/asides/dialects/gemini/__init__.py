@@ -8,6 +8,11 @@ dialect = make_lazy_dialect(
     "gemini",
     DialectFacts(
         reply_paths=(":generateContent", ":streamGenerateContent"),
+        # ai.google.dev api/generate-content, 2026-11. Each name may also be in snake_case.
+        request_fields=(
+            *("cachedContent", "contents", "generationConfig", "labels", "model", "safetySettings", "serviceTier"),
+            *("store", "systemInstruction", "toolConfig", "tools"),
+        ),
         seal_kinds=("thought_signature", "thought_part"),
         thinks_in_blocks=True,
         returns_call_ids=False,

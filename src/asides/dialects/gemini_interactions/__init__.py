@@ -9,6 +9,13 @@ dialect = make_lazy_dialect(
     DialectFacts(
         reply_paths=("/interactions",),
         path_mark=r"/interactions(?:/|$)",
+        # ai.google.dev gemini-api/docs/interactions, 2026-11.
+        request_fields=(
+            *("agent", "agent_config", "background", "cached_content", "continuation_token", "environment"),
+            *("generation_config", "input", "labels", "model", "previous_interaction_id", "response_format"),
+            *("response_mime_type", "response_modalities", "service_tier", "store", "stream", "system_instruction"),
+            *("tools", "webhook_config"),
+        ),
         seal_kinds=("step_signature",),
         seals_are_bytes=True,
         thinks_in_blocks=True,

@@ -122,7 +122,7 @@ def _check_messages(messages: list[Wire]) -> Iterator[BrokenRule]:
         if any(not isinstance((call.get("function") or {}).get("arguments"), dict) for call in calls):
             yield _ARGUMENTS.broken(f"{path}.tool_calls", place=place)
         if role == "assistant":
-            tool_names = {str(call.get("id")): str(call["function"].get("name")) for call in calls}
+            tool_names = {str(call["id"]): str(call["function"].get("name")) for call in calls if call.get("id")}
             if not calls and not any(message.get(field) for field in ("content", "thinking", "images")):
                 yield _EMPTY.broken(path, place=place)
         if role == "tool":

@@ -15,6 +15,7 @@ from asides.dialects.http_body import build_headers, choose_credential_header, e
 from asides.providers.provider import ModelRule, Provider, Target
 from asides.providers.quirks import OutputLimit
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling, system, user
+from asides.values.model_info import NO_CHAT
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
@@ -228,11 +229,6 @@ def build_capabilities_request(setup: Setup) -> HttpRequest | None:
 
 # --- lists of models --------------------------------------------------------------------------------------------------
 
-_NO_CHAT = re.compile(
-    r"embed|rerank|whisper|tts|dall-e|image|moderation|audio|speech|transcri|clip|guard|ocr|video|realtime|vision-only",
-    re.IGNORECASE,
-)
-
 
 def read_list(document: Any) -> tuple[tuple[str, ...], str | None]:
     """The models of a list in any dialect, and the dialect that its form shows; ((), None) when it is no list."""
@@ -269,4 +265,4 @@ def _guess_dialect(document: Any, entries: Sequence[dict[str, Any]]) -> str | No
 
 def choose_model(models: Sequence[str]) -> str | None:
     """The first model that can be asked; None when there is none."""
-    return next((name for name in models if not _NO_CHAT.search(name)), models[0] if models else None)
+    return next((name for name in models if not NO_CHAT.search(name)), models[0] if models else None)

@@ -9,6 +9,7 @@ import msgspec
 from asides.providers.models import LOW_TO_HIGH, LOW_TO_MAX, never_thinks
 from asides.providers.models.makers import QWEN_3_8, QWEN_EFFORT_MAP, QWEN_EFFORTS
 from asides.providers.provider import ModelRule
+from asides.providers.quirks import Tags, fits_glob
 from asides.values.thinking import Effort
 
 _CARDS = "parsers of vLLM, SGLang and llama.cpp for the tags; unsure: switches, defaults and what templates open"
@@ -193,6 +194,13 @@ ALTERNATING_TEMPLATES = ("*gemma-[1-3]*", "*gemma[1-3]*", "*mistral-7b*", "*mixt
 SELF_HOSTED = open_weights(opened=True, hybrid=False)
 
 SELF_HOSTED_AUTO = open_weights(opened=True, hybrid="auto")
+
+
+def find_written_tags(model: str) -> Tags:
+    """The grammars that a model writes itself, known by its name alone; () if it has no rule."""
+    name = model.lower()
+    return next((rule.tags or () for rule in SELF_HOSTED if fits_glob(name, rule.models)), ())
+
 
 # Commercial hosts parse the tags, or send both (recorded: DeepSeek-R1 at Together through Hugging Face, at Azure, at
 # Groq).

@@ -1,7 +1,7 @@
 """Answers about models, in the caller's shape: lists, one model, and what else clients of a dialect ask of a server.
 
 A list holds the names of the settings, and the models of the home provider; without a home, those of every provider
-that has a key.
+that has a key. `?search=` keeps those with these characters in their names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from asides.options import ListOptions
 from asides.relay.client_names import show_name
 from asides.relay.endpoints import OLLAMA_VERSION
 from asides.relay.error_response import RelayRefusal
-from asides.relay.known_models import describe_model, find_keyed_providers, list_known_models
+from asides.relay.known_models import describe_model, list_known_models, select_models
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.routes import find_route, list_own_names
@@ -28,8 +28,6 @@ from asides.values.errors import AsidesError, ConfigError, UnknownModel, Unknown
 from asides.values.model_info import ModelInfo, ThinkingInfo
 from asides.values.notices import Notice
 
-_PATIENCE = 5.0
-"""The seconds that a provider may take for its list."""
 _JSON = {"content-type": "application/json"}
 _DETAILS = {
     "parent_model": "",
@@ -92,18 +90,11 @@ def _collect_models(caller: Caller) -> Flow[tuple[ModelInfo, ...]]:
             listed = yield from _ask_provider(caller, config.home, given)
         named = {model.id: model for model in (*listed, *own)}.values()
         return tuple(each for each in named if allowed is None or allowed.can_ask(each.id, builder, home=config.home))
-    models = [*list_known_models(builder)]
-    if config.lists_providers:
-        for row in find_keyed_providers(builder):
-            listed = yield from _ask_provider(caller, row.name, {"timeout": _PATIENCE})
-            models += [msgspec.structs.replace(model, id=f"{row.name}:{model.id}") for model in listed]
-    unique: dict[str, ModelInfo] = {}
-    for model in models:
-        unique.setdefault(model.id, model)
+    search = caller.endpoint.query.get("search", "").lower()
     return tuple(
         msgspec.structs.replace(model, id=show_name(model.id, caller.dialect), name=model.name or model.id)
-        for model in unique.values()
-        if allowed is None or allowed.can_ask(model.id, builder)
+        for model in select_models(list_known_models(builder, config.listed), builder, config.shown_models)
+        if search in model.id.lower() and (allowed is None or allowed.can_ask(model.id, builder))
     )
 
 

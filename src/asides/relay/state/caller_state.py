@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -12,6 +13,7 @@ from asides.flows.steps import Flow, Now
 from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
 from asides.relay.relay_config import Caller
+from asides.relay.state.account_ids import check_account_ids, find_account_ids, list_reply_ids, make_ids_record
 from asides.relay.state.carry_state import StateCarrier
 from asides.relay.state.inlined_thinking import separate_inlined
 from asides.relay.state.relay_keys import RelayKeys, TenantKeys
@@ -23,6 +25,12 @@ from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
+
+_SESSION_HEADERS = (
+    *("user-agent", "originator", "x-app", "session-id", "session_id", "x-session-id", "x-session-affinity"),
+    *("thread-id", "x-claude-code-session-id", "x-codex-window-id", "x-grok-conv-id"),
+)
+"""Headers that a client repeats with a request, and that differ between its conversations (2026-11)."""
 
 
 class CallerState:
@@ -102,15 +110,39 @@ class CallerState:
             self._caller.origins.remember(self._caller.request.tenant, reply)
         if not self.has_store:
             return
+        yield from self._record_ids(reply)
         ids = {own: given for given, own in (originals or {}).items() if own}
         now: float = yield Now()
         began = now if self._caller.now is None else self._caller.now
-        record = carrier.finish(reply, self.history, caller_ids=ids, asked_ago=now - began)
+        ago, digest = now - began, self._digest_request
+        record = carrier.finish(reply, self.history, caller_ids=ids, asked_ago=ago, digest_request=digest)
         if record is None:
             return
         is_stored = yield from self.write(record)
         if is_stored and record.pending:
             self._caller.unconfirmed.append(UnconfirmedRecord(self.keys.tenant, record.id, record.pending))
+
+    def check_account_ids(self, *, with_items: bool) -> Flow[None]:
+        """Raise RelayRefusal for an id of the provider's account that is not the tenant's own. `with_items`: also for
+        items of stored responses.
+        """
+        given = [each for each in find_account_ids(self._caller.request.body) if with_items or not each.is_item]
+        yield from check_account_ids(self.keys, given, has_store=self.has_store)
+
+    def _digest_request(self) -> bytes:
+        """A digest of the request and of what names its session."""
+        request = self._caller.request
+        named = [f"{name}: {request.headers[name]}" for name in _SESSION_HEADERS if name in request.headers]
+        digest = hashlib.blake2b("\n".join((request.path, *named)).encode(errors="surrogatepass"), digest_size=16)
+        digest.update(b"\n\n" + request.body)
+        return digest.digest()
+
+    def _record_ids(self, reply: Reply) -> Flow[None]:
+        if not self._caller.request.tenant:
+            return
+        is_stored = self._caller.dialect == RESPONSES and self.wants_storing
+        if ids := list_reply_ids(reply, with_items=is_stored):
+            yield from self.write(make_ids_record(self.keys, ids))
 
     def write(self, record: StoredRecord) -> Flow[bool]:
         """Store a record. If the store fails, the reply gets a notice, and no error."""

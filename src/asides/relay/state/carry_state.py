@@ -7,7 +7,7 @@ every thought that the caller can give back gets one. What cannot travel is in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -430,6 +430,7 @@ class StateCarrier:
         *,
         caller_ids: Mapping[str, str] | None = None,
         asked_ago: float | None = None,
+        digest_request: Callable[[], bytes] = bytes,
     ) -> StoredRecord | None:
         """The record of the turn, to be stored before the reply ends for the caller; None if there is nothing to store.
         What it is given: `make_turn_record`.
@@ -445,6 +446,7 @@ class StateCarrier:
             reference=self._reference,
             returns_ids=self._returns_ids,
             asked_ago=asked_ago,
+            digest_request=digest_request,
         )
 
 

@@ -6,7 +6,7 @@ A turn is what the model said between two messages of others, in however many me
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -160,13 +160,14 @@ def make_turn_record(
     reference: str = "",
     returns_ids: bool = True,
     asked_ago: float | None = None,
+    digest_request: Callable[[], bytes] = bytes,
 ) -> StoredRecord | None:
     """The record of a reply; None if there is nothing to keep of it, or it broke off.
 
     `history` is what the caller sent before it. `caller_ids` are the ids of calls as the caller gets them, by the
     provider's ids. `reference` is the one that envelopes of the reply name. `returns_ids`: whether clients of its
     dialect give the ids of calls back. `asked_ago`: how many seconds ago the request came, if somebody will say whether
-    the reply was delivered.
+    the reply was delivered. `digest_request`: a digest of all that a client repeats when it asks again.
     """
     if not reply.complete or (not reference and not _is_worth_keeping(reply, rows, caller_ids or {})):
         return None
@@ -187,8 +188,8 @@ def make_turn_record(
     if not found_by:
         return None
     if asked_ago is not None and not turn.is_silent and not (returns_ids and _are_own_ids(call_ids)):
-        # A second attempt has the same words, and nothing else that would tell the two apart.
-        found_by.append(PENDING + keys.make_lookup_key("pending", turn.chained))
+        # A second attempt has the same words, and so may another conversation, whose request is hardly the same.
+        found_by.append(PENDING + keys.make_lookup_key("pending", turn.chained + digest_request()))
     record_id = f"turn_{secrets.token_hex(16)}"
     payload = write_payload(encode_state(state), record_id, keys)
     return StoredRecord(record_id, tuple(dict.fromkeys(found_by)), payload, asked_ago or 0.0)
@@ -267,14 +268,9 @@ class FoundStates:
     def list_unconfirmed(self, state: TurnState, turn: Turn) -> list[UnconfirmedRecord]:
         """The record of a state, if it is still unconfirmed and the turn shows that its reply was delivered."""
         record = self._pending.get(id(state))
-        if record is None or record.pending not in _list_pending_keys(turn, self._keys):
+        if record is None or set(record.keys).isdisjoint(self._keys.list_lookup_keys("chained", turn.chained)):
             return []
         return [UnconfirmedRecord(self._keys.tenant, record.id, record.pending)]
-
-
-def _list_pending_keys(turn: Turn, keys: TenantKeys) -> tuple[str, ...]:
-    """The pending keys that the record of a turn may have: one for each master key."""
-    return tuple([PENDING + key for key in keys.list_lookup_keys("pending", turn.chained)])
 
 
 # --- payloads ---------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -114,9 +115,11 @@ class AsyncRelayStream:
         transport: AsyncTransport,
         records: RecordStore | None = None,
         meter: UseMeter | None = None,
+        planner: Executor | None = None,
     ) -> None:
-        """`meter`: None if the caller has no limits."""
+        """`meter`: None if the caller has no limits. `planner`: reads and plans the request; None: the event loop."""
         self._state = RelayState(exchange, records)
+        self._state.planner = planner
         self._meter = meter
         self._driver = AsyncDriver(self._state, transport, handle_steps_async(records, meter))
         self._batches = self._driver.batches()

@@ -144,6 +144,27 @@ def refuse_fields(prompt: Prompt, caller: str, target_dialect: str) -> None:
         if getattr(prompt.state, name) is not None:
             why = "the conversation is stored only at the caller's provider"
             raise UntranslatableField(_describe_refusal(name, why), name)
+    _refuse_hosted_tools(prompt, caller, target_dialect)
+
+
+def _refuse_hosted_tools(prompt: Prompt, caller: str, target_dialect: str) -> None:
+    """Raise UntranslatableField if the request depends on a tool that only the caller's provider runs: it has no other
+    tool, or demands this one. A model without it would answer from memory, and a person would take that for a search.
+    """
+    if prompt.tool_choice == "none" or not (prompt.tools or prompt.extra):
+        return
+    tools, _, left_out = map_tools(prompt, caller, target_dialect)
+    # As "web_search", or "search (web_search_20250305)".
+    names = [str(notice.asked) for notice in left_out]
+    given = prompt.extra.get("tool_choice")
+    demanded = {prompt.tool_choice, given.get("type") if isinstance(given, Mapping) else None}
+    found = next((name for name in names if demanded.intersection(name.rstrip(")").split(" ("))), None)
+    if found is not None or (names and not tools):
+        name = found or names[0]
+        raise UntranslatableField(
+            f"the model's provider does not run {name!r}. Leave it out, or ask a model whose provider runs it.",
+            "tools",
+        )
 
 
 def _is_harmless(value: Any, rule: FieldRule) -> bool:

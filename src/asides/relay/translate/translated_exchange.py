@@ -23,7 +23,7 @@ from asides.relay.state.caller_state import CallerState
 from asides.relay.translate.call_ids import CallerIds
 from asides.relay.translate.translate_fields import find_tool_map, fit_prompt
 from asides.relay.translate.visible_events import JsonOnly, NoThinking, hide_thinking
-from asides.values.errors import TransportError
+from asides.values.errors import AsidesError, TransportError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -153,6 +153,9 @@ class TranslatedExchange(WrittenExchange):
         except StopIteration as end:
             reply: Reply = end.value
             return reply
+        except AsidesError as problem:
+            caller.note_problem(problem)
+            raise
         finally:
             flow.close()
 

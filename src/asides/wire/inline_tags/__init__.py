@@ -41,6 +41,7 @@ counts only before the answer (`Role.FIRST`). Control tokens count only in a rep
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import msgspec
@@ -64,8 +65,10 @@ __all__ = [
     "StartsInside",
     "Tags",
     "begins_answer",
+    "join_pieces",
     "may_hold_tags",
     "separate",
+    "separate_with",
     "strip_tags",
 ]
 
@@ -120,8 +123,16 @@ def separate(
     text: str | None, tags: Tags | None = None, position: Position = "auto", starts_inside: StartsInside = "auto"
 ) -> Separated:
     """Separate a whole text, exactly as a `Separator` with the same settings does in any chunking."""
-    splitter = Splitter(tags, position, starts_inside)
-    pieces = splitter.feed(text or "") + splitter.finish()
+    return separate_with(Splitter(tags, position, starts_inside), text or "")
+
+
+def separate_with(splitter: Splitter, text: str) -> Separated:
+    """Separate a whole text with a new splitter, which then says more about it: its grammar, for example."""
+    return join_pieces(splitter.feed(text) + splitter.finish(), truncated=splitter.truncated)
+
+
+def join_pieces(pieces: Iterable[Piece], *, truncated: bool = False) -> Separated:
+    """Join all pieces of a text."""
     thoughts: dict[int, list[str]] = {}
     commentary: dict[int, list[str]] = {}
     answer: list[str] = []
@@ -133,7 +144,7 @@ def separate(
             blocks.setdefault(segment, []).append(piece)
     thinking = join_thoughts(["".join(parts) for parts in thoughts.values()])
     said = join_commentary("".join(parts) for parts in commentary.values())
-    return Separated("".join(answer), thinking, splitter.truncated, said)
+    return Separated("".join(answer), thinking, truncated, said)
 
 
 class Separator:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from asides.wire.inline_tags.grammar import (
+    MAX_ATTRIBUTES,
     MAX_BLANKS,
     MAX_HEADER,
     Grammar,
@@ -389,6 +390,16 @@ _ON_REQUEST = (
         models=("OpenThinker", "Sky-T1"),
         since=_SINCE,
         source="their model cards",
+    ),
+    # A block of Markdown in a saved or exported chat, not the output of a model.
+    Grammar(
+        "details",
+        open=(('<details type="reasoning"', Unit(r"[^<>`]", MAX_ATTRIBUTES), ">"),),
+        close=_literals("</details>"),
+        orphan=(),  # Every block of Markdown that can be folded ends so.
+        models=("chats of Open WebUI",),
+        since="2026-11-19",
+        source="open-webui/open-webui backend/open_webui/utils/middleware.py, serialize_content_blocks",
     ),
 )
 

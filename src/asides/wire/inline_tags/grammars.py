@@ -47,10 +47,12 @@ class Matcher:
         # The longest first: where two tags match, the longer one counts.
         rows.sort(key=lambda row: -sum(len(part) for part in row[0] if isinstance(part, str)))
         self._rows = rows
-        self._table = (None, *(tag for _, tag in rows))
+        self._tags = {f"_{place}": tag for place, (_, tag) in enumerate(rows)}
         firsts = {part[0] for part in (phrase[0] for phrase, _ in rows) if isinstance(part, str)}
         self.firsts = "".join(sorted({case for first in firsts for case in (first.lower(), first.upper())}))
         """The characters that may begin a tag."""
+        self.marks = None if any(first.isalpha() for first in firsts) else tuple(sorted(firsts))
+        """The same, if letters are not among them: `str.find` then finds what `trigger` does, and faster."""
         self.trigger: Find = re.compile(
             f"[{re.escape(''.join(sorted(firsts)))}]" if firsts else "(?!)", re.IGNORECASE
         ).search
@@ -58,29 +60,69 @@ class Matcher:
     @cached_property
     def whole(self) -> Find:
         """Matches a tag."""
-        return self._compile("(?!)")
+        return self._dispatch(is_growing=False)
 
     @cached_property
     def growing(self) -> Find:
         """Matches a tag, or a beginning of one that reaches to the end of the text."""
+        return self._dispatch(is_growing=True)
+
+    def _dispatch(self, *, is_growing: bool) -> Find:
+        """Return the match among the tags that may begin with the next two characters: one for all is slow."""
+        by_head: dict[str, Find] = {}
+        by_rows: dict[tuple[int, ...], Find] = {}
+
+        def find(text: str, place: int = 0) -> re.Match[str] | None:
+            head = text[place : place + 2]
+            match = by_head.get(head)
+            if match is None:
+                rows = tuple(number for number, (phrase, _) in enumerate(self._rows) if _may_begin(phrase, head))
+                match = by_rows.get(rows)
+                if match is None:
+                    match = by_rows[rows] = self._compile(rows, is_growing=is_growing)
+                if len(by_head) < _MOST_HEADS:
+                    by_head[head] = match
+            return match(text, place)
+
+        return find
+
+    def _compile(self, numbers: tuple[int, ...], *, is_growing: bool) -> Find:
+        rows = [(number, *self._rows[number]) for number in numbers]
         # Incomplete tags go first, for the same reason as the longest.
-        alternatives = [
+        beginnings = [
             f"({flag}:{_match_beginnings(phrases)})"
             for flag, exact in (("?i", False), ("?", True))
-            if (phrases := [_split_units(phrase) for phrase, tag in self._rows if tag.grammar.exact_case is exact])
+            if is_growing
+            and (phrases := [_split_units(phrase) for _, phrase, tag in rows if tag.grammar.exact_case is exact])
         ]
-        return self._compile(f"(?:{'|'.join(alternatives)})\\Z" if alternatives else "(?!)")
-
-    def _compile(self, growing: str) -> Find:
-        groups = [f"({growing})"]
-        for phrase, tag in self._rows:
+        groups = [f"(?:{'|'.join(beginnings)})\\Z"] if beginnings else []
+        for number, phrase, tag in rows:
             flag = "?" if tag.grammar.exact_case else "?i"
-            groups.append(f"(({flag}:{''.join(map(_make_pattern, phrase))}))")
-        return re.compile("|".join(groups)).match
+            groups.append(f"(?P<_{number}>({flag}:{''.join(map(_make_pattern, phrase))}))")
+        return re.compile("|".join(groups) or "(?!)").match
 
     def find_tag(self, found: re.Match[str]) -> Tag | None:
         """Return the tag that was matched; None when only more text can decide."""
-        return self._table[(found.lastindex or 1) - 1]
+        return None if found.lastgroup is None else self._tags[found.lastgroup]
+
+
+# Bounds the memory of texts with any characters behind those that may begin a tag.
+_MOST_HEADS = 500
+
+
+def _may_begin(phrase: Sequence[str | Unit], head: str) -> bool:
+    """Whether a tag of this phrase may begin with these characters; True where that is not certain."""
+    if not head or not phrase:
+        return True
+    part, rest = phrase[0], phrase[1:]
+    if isinstance(part, str):
+        # Among the cases of a letter are some outside of ASCII.
+        same = part[0].casefold() == head[0].casefold() or not (part[0] + head[0]).isascii()
+        return same and _may_begin((part[1:], *rest) if part[1:] else rest, head[1:])
+    fits = re.match(part.chars, head[0], re.IGNORECASE) is not None
+    if part.most:
+        return _may_begin(rest, head) or (fits and _may_begin(phrase, head[1:]))
+    return fits and _may_begin(rest, head[1:])
 
 
 def _split_units(phrase: Phrase) -> list[str | Unit]:

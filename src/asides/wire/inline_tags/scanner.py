@@ -92,6 +92,31 @@ class Put(Protocol):
         """Receive the text."""
 
 
+class Marks:
+    """Finds the characters of a text that may begin a tag, in order. Each is looked for once, so the time is linear."""
+
+    __slots__ = ("_marks", "_next", "_text", "_trigger")
+
+    def __init__(self, text: str, matcher: Matcher) -> None:
+        self._text = text
+        self._marks = matcher.marks
+        self._trigger = matcher.trigger
+        self._next = {} if matcher.marks is None else dict.fromkeys(matcher.marks, -1)
+
+    def find(self, place: int) -> int:
+        """Return the place of the first such character from this place on; -1 if there is none."""
+        if self._marks is None:
+            hit = self._trigger(self._text, place)
+            return -1 if hit is None else hit.start()
+        first = end = len(self._text)
+        for mark, found in self._next.items():
+            if found < place:
+                found = self._text.find(mark, place)
+                self._next[mark] = found = end if found < 0 else found
+            first = min(first, found)
+        return -1 if first == end else first
+
+
 class TagScanner:
     """Reads text piece by piece; holds only text that the next characters may still make a live tag."""
 
@@ -131,8 +156,8 @@ class TagScanner:
         buffer = self.buffer
         start = at = self.pos
         match = matcher.whole if self.final else matcher.growing
-        while (hit := matcher.trigger(buffer, at)) is not None:
-            at = hit.start()
+        marks = Marks(buffer, matcher)
+        while (at := marks.find(at)) >= 0:
             found = match(buffer, at)
             if found is None:
                 at += 1

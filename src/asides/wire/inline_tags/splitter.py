@@ -67,6 +67,10 @@ class Splitter:
         self.began_with_thinking = False
         self.left_tag = False
         """An opening tag in the answer, outside code, was left there: the answer had begun without one."""
+        self.began_inside = False
+        """A closing tag came, and nothing had been opened: the text began inside a thinking block."""
+        self.nests = False
+        """A thinking block had others inside."""
         self._late = late and starts_inside is False
         self._rules = find_rules(tags)
         self._position = position
@@ -107,6 +111,7 @@ class Splitter:
         self._cut: int | None = None  # the place in _nested of the first closing tag
         self._nested_code = CodeSpans()  # of the text after it, in case that is answer
         self._mentions = 0
+        self._first_grammar: Grammar | None = None
         self._written: Grammar | None = None  # the grammar with control tokens that the reply is written in
         self._text_matcher: Matcher = _NO_TAGS
 
@@ -114,6 +119,12 @@ class Splitter:
     def passes_all(self) -> bool:
         """Whether all further text is more of the same segment of the answer, so that it need not be fed."""
         return self.plain is _find_nothing
+
+    @property
+    def grammar(self) -> str:
+        """The name of the first grammar of which a tag counted; "" if none did."""
+        first = self._first_grammar or self._written
+        return "" if first is None else first.name
 
     def feed(self, text: str) -> list[Piece]:
         """Add text; return every piece that is certain now. Any chunking gives the same segments."""
@@ -219,6 +230,10 @@ class Splitter:
         number, role, place = self._unclosed or (0, Role.OPEN, 0)
         if code.fence and code.fences == number and role is Role.ORPHAN:
             thought = "".join(held[:place])
+            found = self._rules.orphans.whole(held[place], 0)
+            closing = None if found is None else self._rules.orphans.find_tag(found)
+            if closing is not None:
+                self._note_orphan(closing.grammar)
             if late:
                 self._move(thought)
             else:
@@ -301,7 +316,7 @@ class Splitter:
             return False
         role, grammar, text = tag
         if role is Role.ORPHAN:
-            self._note_grammar(grammar)
+            self._note_orphan(grammar)
             self._close_implied_block("".join(self._held))
             self._held = []
         else:
@@ -339,7 +354,7 @@ class Splitter:
         self._late = False
         role, grammar, text = found
         if role is Role.ORPHAN:
-            self._note_grammar(grammar)
+            self._note_orphan(grammar)
             self._close_implied_block("".join(self._blanks))
             return True
         channel = grammar.read(text) if role in _HEADERS else None
@@ -385,7 +400,7 @@ class Splitter:
         self._late = False
         held, self._held, self._known = self._held, [], 0
         if role is Role.ORPHAN:
-            self._note_grammar(grammar)
+            self._note_orphan(grammar)
             self._move("".join(held))
             return True
         self._continue_answer()
@@ -441,8 +456,14 @@ class Splitter:
         return True
 
     def _note_grammar(self, grammar: Grammar | None) -> None:
-        if grammar is not None and grammar.control:
-            self._written = grammar
+        if grammar is not None:
+            self._first_grammar = self._first_grammar or grammar
+            if grammar.control:
+                self._written = grammar
+
+    def _note_orphan(self, grammar: Grammar) -> None:
+        self.began_inside = True
+        self._note_grammar(grammar)
 
     def _open_block(self, grammar: Grammar | None, *, leading: bool, void: bool = False) -> None:
         if leading:
@@ -502,6 +523,7 @@ class Splitter:
             return True
         self._depth[grammar] += 1 if role is Role.OPEN else -1
         if not self._depth[grammar]:
+            self.nests = True
             self._state = _State.THINK
             for is_tag, inner in self._nested:
                 if is_tag:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
-from asides.dialects.openai_responses.server.write_reply import ResponsesWriter
+from asides.dialects.openai_responses.server.write_reply import ResponsesWriter, echo_settings
 from asides.values.events import (
     Event,
     PartArrived,
@@ -22,6 +23,7 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
 )
+from asides.values.messages import Prompt
 from asides.values.parts import File, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
@@ -52,7 +54,7 @@ def whole(*events: Event, **options: Any) -> dict[str, Any]:
 
 
 def test_the_stream_of_a_message() -> None:
-    part = {"type": "output_text", "text": "", "annotations": []}
+    part = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
     item = {"type": "message", "id": "msg_7_0", "role": "assistant", "status": "completed"}
     done = {**item, "content": [{**part, "text": "Hello"}]}
     place = {"item_id": "msg_7_0", "output_index": 0}
@@ -78,11 +80,7 @@ def test_the_stream_of_a_message() -> None:
         "error": None,
         "incomplete_details": None,
         "model": "made-up",
-        "instructions": None,
-        "metadata": {},
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
+        **json.loads(msgspec.json.encode(echo_settings(Prompt(())))),
         "output": [],
         "store": False,
         "usage": None,

@@ -9,7 +9,7 @@ const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const WORD = /[\p{L}\p{N}]/u;
 const ADDRESS = /https?:\/\/[^\s<>"'`\]*]+/y;
 const POINTED = /<(https?:\/\/[^\s<>]+)>/y;
-const TARGET = /\(\s*<?([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?(?:\s+(?:"[^"\n]*"|'[^'\n]*'))?\s*\)/y;
+const TARGET = /\(\s*(?!\s)<?([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?\s*(?:(?<=\s)(?:"[^"\n]*"|'[^'\n]*')\s*)?\)/y;
 const DEEPEST = 60;
 
 /**
@@ -23,6 +23,13 @@ export function renderInline(text, open = false) {
   const made = document.createDocumentFragment();
   made.append(...line.nodes);
   return made;
+}
+
+/** A text without the characters of this set at its end. @param {string} text @param {string} set */
+export function dropEnd(text, set) {
+  let end = text.length;
+  while (end && set.includes(text[end - 1])) end -= 1;
+  return text.slice(0, end);
 }
 
 /** An address that may be a link: http and https only. @param {string} address @returns {string | null} */
@@ -108,7 +115,7 @@ class InlineParser {
   }
 
   takeBreak() {
-    this.plain = this.plain.replace(/ +$/, "");
+    this.plain = dropEnd(this.plain, " ");
     this.pushBreak();
     this.at += 1;
   }
@@ -260,9 +267,10 @@ class InlineParser {
   takeAddress() {
     ADDRESS.lastIndex = this.at;
     const found = ADDRESS.exec(this.text);
-    let shown = found ? found[0].replace(/[.,;:!?…»”’_~]+$/, "") : "";
+    let shown = found ? dropEnd(found[0], ".,;:!?…»”’_~") : "";
     // A bracket that the address did not open belongs to the sentence around it.
-    while (shown.endsWith(")") && shown.split(")").length > shown.split("(").length) shown = shown.slice(0, -1).replace(/[.,;:!?]+$/, "");
+    let surplus = shown.split(")").length - shown.split("(").length;
+    for (; surplus > 0 && shown.endsWith(")"); surplus -= 1) shown = dropEnd(shown.slice(0, -1), ".,;:!?");
     const address = WORD.test(this.text[this.at - 1] ?? " ") ? null : safeAddress(shown);
     if (address === null) {
       this.plain += "h";

@@ -6,7 +6,7 @@
 // Not here: the inside of a line (inline.js).
 
 import { copyButton, make, reachable } from "./dom.js";
-import { renderInline } from "./inline.js";
+import { dropEnd, renderInline } from "./inline.js";
 
 /**
  * A block that holds blocks. An item's content begins `indent` columns in, its mark `start` columns.
@@ -18,13 +18,20 @@ import { renderInline } from "./inline.js";
 const LONG = 2048;
 const CHUNK = 80;
 const DEEPEST = 12;
-const HELD = /^\s*(?:[-*+#>|`~_=:\s]+|\d{1,9}[.)]?)\s*$/;
-const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*))?$/;
-const FENCE = /^( {0,3})(`{3,}|~{3,})[ \t]*([^`]*)$/;
+// No two neighbours of a pattern may match the same characters: then a line of them takes quadratic time, or worse.
+const HELD = /^(?:[-*+#>|`~_=:\s]+|\s*\d{1,9}[.)]?\s*)$/;
+const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(?![ \t])(.*))?$/;
+const FENCE = /^( {0,3})(`{3,}(?!`)|~{3,}(?!~))[ \t]*(?![ \t])([^`]*)$/;
 const RULE = /^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])( {1,4}|$)/;
 const QUOTE = /^ {0,3}> ?/;
-const DASHES = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
+const DASHES = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*(?:\|[ \t]*)?$/;
+
+/** The words of a heading without the marks that may close it: "Two ##". @param {string} text */
+function dropClosingMarks(text) {
+  const words = dropEnd(text, "#");
+  return words === "" || (words !== text && /[ \t]$/.test(words)) ? words.trimEnd() : text;
+}
 
 /** Text of one paragraph. Very long ones are cut into parts with a layout of their own, so that only the last is drawn again. */
 class Paragraph {
@@ -53,7 +60,7 @@ class Paragraph {
   }
 
   draw() {
-    this.tail.replaceChildren(renderInline(this.raw.slice(this.done).replace(/\s+$/, ""), this.open));
+    this.tail.replaceChildren(renderInline(this.raw.slice(this.done).trimEnd(), this.open));
   }
 
   mark() {
@@ -408,7 +415,7 @@ export class MarkdownStream {
       // The page has its own headings of the first and second level; below, no level is left out.
       const level = Math.min(heading[1].length + 2, this.level + 1, 6);
       this.level = level;
-      const text = (heading[2] ?? "").replace(/[ \t]+#+[ \t]*$/, "").replace(/^#+$/, "").trim();
+      const text = dropClosingMarks((heading[2] ?? "").trim());
       this.place(make(`h${level}`, { "data-level": heading[1].length }, renderInline(text, open)));
       return true;
     }

@@ -26,6 +26,7 @@ from asides_gateway.access.key_meter import KeyMeter, Meters, build_caller_limit
 from asides_gateway.access.key_store import revoke_key
 from asides_gateway.access.memory_windows import MemoryWindows
 from asides_stage import Fail, Say
+from asides_stage.stage import Raw
 from asides_stage.stage.script import Scene
 from tests.gateway.access.key_records import add_key, build_record, open_place
 from tests.gateway.access.limited_gateway import CLAUDE, PlayedStage, limited
@@ -121,6 +122,42 @@ def test_an_error_of_the_provider_costs_nothing(stage: PlayedStage, tmp_path: Pa
             stage.play(*[Fail(status=400)] * 3)
             assert gateway.ask(added, path, body).status == 400
             assert gateway.spending(added) == Spending()
+
+
+UNREADABLE = [
+    b"<html>it works</html>",
+    b"\x0a\x04\x08\x01proto",
+    b"{}",
+    b'{"type": "message"',
+    b"[" * 500,
+    b"data: {\n\n",
+]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(("path", "body"), [FORWARDED, TRANSLATED], ids=["forwarded", "translated"])
+def test_an_answer_that_cannot_be_decoded_costs_what_it_may_have_cost(
+    stage: PlayedStage, tmp_path: Path, path: str, body: dict[str, Any], stream: bool
+) -> None:
+    """Its provider charges for it, and its client may have it."""
+    body = {**body, "max_tokens": 4000, "stream": stream}
+    with limited(stage, str(tmp_path)) as gateway:
+        for number, data in enumerate(UNREADABLE):
+            added = gateway.add_key(str(number), budget_day="1")
+            stage.play(Raw(body=data))
+            gateway.ask(added, path, body)
+            assert wait_for(lambda key=added: gateway.spending(key).reserved == 0)
+            assert Decimal("0.06") <= to_dollars(gateway.spending(added).day) < Decimal("0.07"), data
+
+
+def test_a_fallback_is_paid_beside_an_answer_that_could_not_be_decoded(stage: PlayedStage, tmp_path: Path) -> None:
+    toml = f'[routes.both]\ntargets = ["{CLAUDE}", "openai:gpt-4o-mini"]\nretries = 0\n'
+    with limited(stage, str(tmp_path), toml=toml) as gateway:
+        added = gateway.add_key(budget_day="1")
+        stage.play(Raw(body=b"<html>it works</html>"), Say(text="42"))
+        answer = gateway.ask(added, "/v1/chat/completions", {**chat(), "model": "both", "max_tokens": 4000})
+        assert answer.status == 200, answer.body
+        assert Decimal("0.06") <= to_dollars(gateway.spending(added).day) < Decimal("0.07")
 
 
 def test_a_fallback_is_reserved_at_its_own_price(stage: PlayedStage, tmp_path: Path) -> None:

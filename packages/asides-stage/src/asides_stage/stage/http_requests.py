@@ -1,18 +1,16 @@
-"""Parses HTTP/1.1 requests from bytes, in any chunking."""
+"""Reads HTTP/1.1 requests from bytes, in any chunking, with h11."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
+import h11
 import msgspec
 
 _MAX_HEAD = 64 * 1024
 _MAX_BODY = 64 * 1024 * 1024
-_TOKEN = frozenset(b"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 class BrokenRequest(Exception):
-    """The bytes are no valid request; the connection ends with `status`."""
+    """The bytes are not a valid request; the connection ends with `status`."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -44,20 +42,42 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class RequestReader:
-    """Takes bytes as they arrive and returns the requests they complete. It is unusable after a `BrokenRequest`."""
+    """Takes bytes as they arrive and returns the requests they complete. It is unusable after a `BrokenRequest`.
+
+    Responses are not h11's: the stage also plays responses that are cut off or malformed. So each request has an
+    `h11.Connection` of its own, which begins with the bytes that the one before it left.
+    """
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
-        self._done: list[Request] = []
+        self._connection = _connect()
+        self._head: Request | None = None
+        self._body = bytearray()
         self._to_continue = False
-        self._parser = self._parse_all()
-        next(self._parser)
 
     def feed(self, data: bytes) -> list[Request]:
         """Take the next bytes; return every request they complete."""
-        self._buffer += data
-        next(self._parser)
-        done, self._done = self._done, []
+        if self._head is None and not self._connection.trailing_data[0]:
+            data = data.lstrip(b"\r\n")  # Some clients end a body with an empty line.
+        if not data:  # h11 would read it as the end of the connection.
+            return []
+        done: list[Request] = []
+        try:
+            self._connection.receive_data(data)
+            while (event := self._connection.next_event()) is not h11.NEED_DATA:
+                match event:
+                    case h11.Request():
+                        self._begin(event)
+                    case h11.Data(data=piece):
+                        _check_size(len(self._body) + len(piece))
+                        self._body += piece
+                    case _:
+                        done.append(self._end())
+        except h11.RemoteProtocolError as problem:
+            raise self._refuse(problem.error_status_hint, str(problem)) from problem
+        except BrokenRequest as problem:
+            problem.head = self._head
+            raise
+        self._to_continue = self._connection.they_are_waiting_for_100_continue
         return done
 
     def take_continue(self) -> bool:
@@ -65,115 +85,44 @@ class RequestReader:
         asked, self._to_continue = self._to_continue, False
         return asked
 
-    # Each of these generators parses one part of a request and yields when it needs more bytes.
-
-    def _parse_all(self) -> Generator[None, None, None]:
-        while True:
-            head = yield from self._parse_head_block()
-            method, target, http10, headers = _read_head(head)
-            path, _, query = target.partition("?")
-            try:
-                body = yield from self._parse_body(headers)
-            except BrokenRequest as problem:
-                problem.head = Request(method, path, query, headers, b"", http10)
-                raise
-            self._done.append(Request(method, path, query, headers, body, http10))
-
-    def _parse_head_block(self) -> Generator[None, None, bytes]:
-        searched = 0
-        while True:
-            # Skip an empty line before a request: some clients end a body with one.
-            while self._buffer.startswith(b"\r\n"):
-                del self._buffer[:2]
-                searched = 0
-            end = self._buffer.find(b"\r\n\r\n", max(searched - 3, 0))
-            if end >= 0:
-                break
-            searched = len(self._buffer)
-            if searched > _MAX_HEAD:
-                raise BrokenRequest(431, f"the head of the request is longer than {_MAX_HEAD} bytes.")
-            yield
-        block = bytes(self._buffer[:end])
-        del self._buffer[: end + 4]
-        return block
-
-    def _parse_body(self, headers: dict[str, str]) -> Generator[None, None, bytes]:
-        coding, length = headers.get("transfer-encoding"), headers.get("content-length")
-        if coding is not None and length is not None:
+    def _begin(self, request: h11.Request) -> None:
+        headers: dict[str, str] = {}
+        for raw_name, raw_value in request.headers:
+            name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        if request.http_version not in (b"1.0", b"1.1"):
+            raise BrokenRequest(505, "the stage speaks HTTP/1.1 and HTTP/1.0.")
+        if not request.target.startswith(b"/"):
+            raise BrokenRequest(400, "the address in the first line does not begin with a slash.")
+        path, _, query = request.target.decode("latin-1").partition("?")
+        method, is_old = request.method.decode("ascii"), request.http_version == b"1.0"
+        self._head = Request(method, path, query, headers, b"", is_old)
+        self._body = bytearray()
+        if {"transfer-encoding", "content-length"} <= headers.keys():
             raise BrokenRequest(400, "the request has both a Content-Length and a Transfer-Encoding.")
-        if coding is None and length is None:
-            return b""
-        if coding is not None:
-            if coding.strip().lower() != "chunked":
-                raise BrokenRequest(501, "the only Transfer-Encoding read here is chunked.")
-            self._note_continue(headers)
-            return (yield from self._parse_chunks())
-        if length is None or not (length.isascii() and length.isdigit()):
-            raise BrokenRequest(400, "the Content-Length is no number.")
-        size = int(length)
-        _check_size(size)
-        if size:
-            self._note_continue(headers)
-        return (yield from self._take(size))
+        if headers.get("content-length", "").isdigit():
+            _check_size(int(headers["content-length"]))
 
-    def _note_continue(self, headers: dict[str, str]) -> None:
-        self._to_continue = headers.get("expect", "").lower() == "100-continue" and not self._buffer
+    def _end(self) -> Request:
+        head = self._head
+        if head is None:
+            raise BrokenRequest(400, "a request ended before it began.")
+        rest, _ = self._connection.trailing_data
+        self._connection, self._head = _connect(), None
+        if rest := rest.lstrip(b"\r\n"):
+            self._connection.receive_data(rest)
+        return msgspec.structs.replace(head, body=bytes(self._body))
 
-    def _parse_chunks(self) -> Generator[None, None, bytes]:
-        body = bytearray()
-        while True:
-            line = yield from self._take_line()
-            digits = line.partition(b";")[0].strip()
-            if not digits or digits.translate(None, b"0123456789abcdefABCDEF"):
-                raise BrokenRequest(400, "a chunk of the body has no readable size.")
-            size = int(digits, 16)
-            if size == 0:
-                break
-            _check_size(len(body) + size)
-            body += yield from self._take(size)
-            if (yield from self._take(2)) != b"\r\n":
-                raise BrokenRequest(400, "a chunk of the body is not as long as it says.")
-        while (yield from self._take_line()):  # Trailers are ignored.
-            pass
-        return bytes(body)
+    def _refuse(self, status: int, message: str) -> BrokenRequest:
+        refusal = BrokenRequest(status, message)
+        refusal.head = self._head
+        return refusal
 
-    def _take_line(self) -> Generator[None, None, bytes]:
-        while (end := self._buffer.find(b"\r\n")) < 0:
-            if len(self._buffer) > _MAX_HEAD:
-                raise BrokenRequest(400, "a line between the chunks of the body does not end.")
-            yield
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 2]
-        return line
 
-    def _take(self, size: int) -> Generator[None, None, bytes]:
-        while len(self._buffer) < size:
-            yield
-        taken = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return taken
+def _connect() -> h11.Connection:
+    return h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
 
 
 def _check_size(size: int) -> None:
     if size > _MAX_BODY:
         raise BrokenRequest(413, f"the body is longer than {_MAX_BODY} bytes.")
-
-
-def _read_head(head: bytes) -> tuple[str, str, bool, dict[str, str]]:
-    first, *rest = head.split(b"\r\n")
-    words = first.split(b" ")
-    if len(words) != 3 or not words[0] or not _TOKEN.issuperset(words[0]):
-        raise BrokenRequest(400, "the first line is no HTTP request.")
-    method, target, version = words
-    if version not in (b"HTTP/1.1", b"HTTP/1.0"):
-        raise BrokenRequest(505, "the stage speaks HTTP/1.1 and HTTP/1.0.")
-    if not target.startswith(b"/"):
-        raise BrokenRequest(400, "the address in the first line does not begin with a slash.")
-    headers: dict[str, str] = {}
-    for line in rest:
-        raw_name, colon, raw_value = line.partition(b":")
-        if not colon or not raw_name or not _TOKEN.issuperset(raw_name):
-            raise BrokenRequest(400, "a header line does not read.")
-        name, value = raw_name.decode("ascii").lower(), raw_value.strip(b" \t").decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return method.decode("ascii"), target.decode("latin-1"), version == b"HTTP/1.0", headers

@@ -89,5 +89,5 @@ def read_all(client: socket.socket) -> bytes:
 
 
 def as_http(body: bytes, *headers: str, version: str = "1.1") -> bytes:
-    head = [f"POST /v1/chat/completions HTTP/{version}", f"Content-Length: {len(body)}", *headers]
+    head = [f"POST /v1/chat/completions HTTP/{version}", "Host: stage", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(head).encode() + b"\r\n\r\n" + body

@@ -15,7 +15,7 @@ def test_models_and_health(stage: OpenStage) -> None:
     opened = stage(models=("a", "b"))
     assert [model["id"] for model in get(opened, "/v1/models").json["data"]] == ["a", "b"]
     assert get(opened, "/health").json["status"] == "ok"
-    with raw_socket(opened, b"HEAD /health HTTP/1.1\r\nConnection: close\r\n\r\n") as client:
+    with raw_socket(opened, b"HEAD /health HTTP/1.1\r\nHost: stage\r\nConnection: close\r\n\r\n") as client:
         head = read_all(client)
     assert head.startswith(b"HTTP/1.1 200 OK")
     assert head.endswith(b"\r\n\r\n"), "a head and no body"
@@ -120,7 +120,7 @@ def test_a_wrong_method_is_refused_in_the_dialect_of_the_path(stage: OpenStage, 
 
 
 def test_a_body_that_is_too_long_is_refused_in_the_dialect_of_the_path(stage: OpenStage) -> None:
-    head = b"POST /v1/messages HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"
+    head = b"POST /v1/messages HTTP/1.1\r\nHost: stage\r\nContent-Length: 99999999999\r\n\r\n"
     with raw_socket(stage(), head) as client:
         received = read_all(client)
     assert received.startswith(b"HTTP/1.1 413")

@@ -7,6 +7,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
+from asides.dialects import find_facts
 from asides.dialects.anthropic.encode import INTERLEAVED, UPDATES
 from asides.dialects.anthropic.rules import words
 from asides.dialects.rulebook import BrokenRule, Wire, as_object, as_objects
@@ -20,15 +21,7 @@ _COUNTED = ("text", "thinking", "content", "input")
 _SAMPLING = ("temperature", "top_p", "top_k")
 _MAX_STRICT_TOOLS = 20
 _MAX_UNIONS = 16
-# The fields of a request and of thinking: anthropic-sdk-python 2.8, types/beta, 2026-11. The clouds take the
-# version of the dialect, and the betas, in the body.
-_FIELDS = frozenset({
-    "anthropic_beta", "anthropic_version", "betas", "cache_control", "compaction", "container", "context_management",
-    "diagnostics", "fallback_credit_token", "fallbacks", "inference_geo", "max_tokens", "mcp_servers", "messages",
-    "metadata", "model", "output_config", "output_format", "service_tier", "speed", "stop_sequences", "stream",
-    "system", "temperature", "thinking", "thread", "tool_choice", "tools", "top_k", "top_p", "user_profile_id",
-    "workspace_id",
-})  # fmt: skip
+# The fields of thinking: anthropic-sdk-python 2.8, types/beta, 2026-11.
 _THINKING_FIELDS = {
     "enabled": frozenset({"type", "budget_tokens", "display", "block_binding"}),
     "adaptive": frozenset({"type", "display", "block_binding"}),
@@ -94,8 +87,8 @@ def _to_blocks(message: Wire) -> Wire:
 
 def check_settings(request: ClaudeRequest) -> Iterator[BrokenRule]:
     """Yield every rule that the settings of a request break."""
-    body = request.body
-    yield from (words.EXTRA_INPUT.broken(name, field=name) for name in body if name not in _FIELDS)
+    body, known = request.body, find_facts("anthropic").request_fields
+    yield from (words.EXTRA_INPUT.broken(name, field=name) for name in body if name not in known)
     if request.needs_limit and not isinstance(body.get("max_tokens"), int):
         yield words.MAX_TOKENS_MISSING.broken("max_tokens")
     yield from _check_thinking(request)

@@ -9,19 +9,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from asides.dialects import find_facts
 from asides.dialects.openai_chat.rules.settings import UNKNOWN, count_tokens, list_efforts, list_values, thinks_at
 from asides.dialects.rulebook import BrokenRule, Rule, Wire
 from asides.providers.provider import ModelRule
 
-# The fields that the endpoint accepts (openai-python 3.49, types/responses/response_create_params.py, 2026-11), and
-# client_metadata, which the vendor's own agent sends (Codex 0.166, 2026-11).
-_FIELDS = frozenset({
-    "access_programs", "background", "client_metadata", "conversation", "context_management", "image", "include",
-    "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "moderation",
-    "parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options",
-    "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier", "store", "stream", "stream_options",
-    "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
-})  # fmt: skip
 _REASONING_FIELDS = frozenset({"effort", "summary", "generate_summary", "context", "mode"})
 _SAMPLING = {"temperature": 1, "top_p": 1, "top_logprobs": 0}
 
@@ -82,10 +74,11 @@ TOO_LONG = Rule(
 
 def check_fields(body: Wire) -> Iterator[BrokenRule]:
     """Check that every field is known."""
+    known = find_facts("openai_responses").request_fields
     for name in body:
         if name == "reasoning_effort":
             yield _MOVED.broken(name)
-        elif name not in _FIELDS:
+        elif name not in known:
             yield UNKNOWN.broken(name, name=name)
     for name in body.get("reasoning") or ():
         if name not in _REASONING_FIELDS:

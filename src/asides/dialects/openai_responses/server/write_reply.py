@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import msgspec
@@ -224,12 +225,7 @@ class ResponsesWriter(ReplyWriter):
             "error": None,
             "incomplete_details": None,
             "model": self._started.model,
-            "instructions": None,
-            "metadata": {},
-            "parallel_tool_calls": True,
-            "tool_choice": "auto",
-            "tools": [],
-            **self._echo,
+            **(self._echo or _echo_defaults()),
             "output": [],
             "store": self._started.stored,
             "usage": None,
@@ -448,7 +444,7 @@ class _Message(OutputItem):
 
     def _encode_part(self, text: str) -> Wire:
         part: Wire = {"type": self._kind, self._field: text}
-        return part if self._kind == "refusal" else {**part, "annotations": []}
+        return part if self._kind == "refusal" else {**part, "annotations": [], **self._more}
 
     def encode(self) -> Wire:
         content = [self._encode_part(self.text)] if self.pieces else []
@@ -639,6 +635,12 @@ def echo_settings(prompt: Prompt) -> Wire:
         "truncation": prompt.state.truncation or "disabled",
         "user": prompt.user,
     }
+
+
+@cache
+def _echo_defaults() -> Wire:
+    """The settings in a response to a request that is not known."""
+    return echo_settings(Prompt(()))
 
 
 def _encode_tool(tool: Tool) -> Wire:

@@ -63,6 +63,14 @@ def test_pairs_are_accepted_with_ids_and_without(stage: OpenStage) -> None:
     assert asked(opened, USER, called("a", "b"), result("b"), unnamed, SO).status == 200
 
 
+@pytest.mark.parametrize("names", [("look", "feel"), ("feel", "look"), ("look", "look", "feel"), ("feel",)])
+def test_results_of_parallel_calls_without_ids_may_name_their_tools(stage: OpenStage, names: tuple[str, ...]) -> None:
+    calls = [{"function": {"name": name, "arguments": {}}} for name in names]
+    results = [{"role": "tool", "tool_name": name, "content": "fine"} for name in names]
+    assistant = {"role": "assistant", "content": "", "tool_calls": calls}
+    assert asked(stage(Say(text="42")), USER, assistant, *results).status == 200
+
+
 def test_a_result_without_its_call_is_accepted_if_it_names_none(stage: OpenStage) -> None:
     """LiteLLM sends the results of a loop and leaves out the calls."""
     opened = stage(Say(text="42"))

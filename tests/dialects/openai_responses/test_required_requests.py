@@ -379,14 +379,14 @@ def test_raw_is_shown_only_when_asked_and_then_also_in_metadata(stage: OpenStage
 def test_no_sdk_is_needed_and_few_other_packages() -> None:
     import tomllib
 
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     needed = {re.split(r"[<>=!~ \[;]", name)[0] for name in project["dependencies"]}
     assert needed == {"msgspec", "fastjsonschema"}
 
 
 @pytest.mark.requirement("S4-REQ-007.1", "S4-REQ-007.2")
 def test_the_page_shows_items_and_events_of_this_endpoint_and_not_of_chat() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "responses.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "responses.md").read_text(encoding="utf-8")
     for word in (
         "function_call_output",
         "response.output_text.delta",
@@ -400,7 +400,7 @@ def test_the_page_shows_items_and_events_of_this_endpoint_and_not_of_chat() -> N
 
 # --- recordings -----------------------------------------------------------------------------------------------------
 
-FOLDER = Path(os.environ.get("ASIDES_RECORDINGS") or Path(__file__).parents[3] / "shared" / "recordings")
+FOLDER = Path(os.environ.get("ASIDES_RECORDINGS") or Path(__file__).parents[4] / "shared" / "recordings")
 
 
 def continued() -> list[dict[str, Any]]:

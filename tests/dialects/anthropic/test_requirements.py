@@ -651,7 +651,7 @@ def test_S3_57_the_cost_of_many_deltas_grows_with_their_number_alone() -> None:
 
 @pytest.mark.requirement("S3-16", "S3-33")
 def test_S3_33_the_page_says_where_thinking_is_what_goes_back_and_what_it_costs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "anthropic.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "anthropic.md").read_text(encoding="utf-8")
     for told in (
         "`reply.usage.thinking`",
         "1,024",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.run_page import read
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_S0_11_every_dialect_is_code_with_tests_of_its_own_and_the_readme_mentions_thinking() -> None:

@@ -1,0 +1,128 @@
+"""Finds thinking and commentary inside one text, and returns the text without them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple, TypeAlias
+
+from asides.providers.models.open_weights import find_written_tags
+from asides.wire.inline_tags import DEFAULT_TAGS, GRAMMARS, Piece, Position, Splitter, join_pieces, may_hold_tags
+from asides.wire.inline_tags.grammars import Role, find_rules
+
+FoundKind: TypeAlias = Literal["closed", "unclosed", "lone_close", "empty", "copied"]
+"""closed: between tags; unclosed: the closing tag is missing; lone_close: the opening tag is missing; empty: tags
+without thinking; copied: the text repeats the reasoning that is stored beside it.
+"""
+FoundChannel: TypeAlias = Literal["thinking", "commentary"]
+Tag: TypeAlias = str | tuple[str, str]
+
+# Shorter thoughts may be the answer itself: "The capital of France is Paris."
+_SHORTEST_COPY = 40
+
+
+class FoundInText(NamedTuple):
+    """Thinking or commentary inside a text."""
+
+    channel: FoundChannel
+    grammar: str
+    """The name of its grammar; "" for a copy."""
+    kind: FoundKind
+    text: str
+    is_removed: bool = True
+    """Whether the cleaned text is without it."""
+
+
+class CheckedText(NamedTuple):
+    """What is inside a text."""
+
+    found: tuple[FoundInText, ...]
+    cleaned: str
+    mentions: bool = False
+    """The answer had begun before an opening tag, which therefore counts as part of it."""
+    is_open: bool = False
+    """The text ends inside a block."""
+
+
+@lru_cache(maxsize=256)
+def list_tags(model: str | None, *, keeps_details: bool) -> tuple[str, ...]:
+    """The grammars that can occur in a text of a model. `keeps_details`: the program stores thinking in `details`."""
+    written = () if model is None else tuple(map(str, find_written_tags(model)))
+    exported = () if keeps_details else ("details",)
+    return tuple(dict.fromkeys((*written, *DEFAULT_TAGS, *exported)))
+
+
+def check_text(text: str, tags: Sequence[Tag], position: Position, thoughts: Sequence[str] = ()) -> CheckedText:
+    """Find thinking in the text of an answer. `thoughts` is the reasoning that is stored beside it."""
+    checked = CheckedText((), text)
+    if may_hold_tags(text, tuple(tags)):
+        checker = TextChecker(tags, position)
+        checker.feed(text)
+        checked = checker.finish()
+    for thought in thoughts:
+        words = thought.strip()
+        if len(words) >= _SHORTEST_COPY and words in checked.cleaned:
+            checked = _remove_copy(checked, words)
+    return checked
+
+
+def has_closing_tag(text: str, tags: Sequence[Tag]) -> bool:
+    """Whether a text has a tag that ends a block, in code too."""
+    matcher = find_rules(tuple(tags)).within(None)
+    at = 0
+    while (hit := matcher.trigger(text, at)) is not None:
+        found = matcher.whole(text, hit.start())
+        if found is not None and (tag := matcher.find_tag(found)) is not None and tag.role is Role.CLOSE:
+            return True
+        at = hit.start() + 1
+    return False
+
+
+class TextChecker:
+    """Finds thinking in a text that comes in pieces."""
+
+    def __init__(self, tags: Sequence[Tag], position: Position) -> None:
+        self._splitter = Splitter(tags, position, "auto")
+        self._texts: list[str] = []
+        self._pieces: list[Piece] = []
+        self.length = 0
+
+    def feed(self, text: str) -> None:
+        """Add text."""
+        self.length += len(text)
+        self._texts.append(text)
+        self._pieces += self._splitter.feed(text)
+
+    def finish(self) -> CheckedText:
+        """Return what was found: the text is complete."""
+        splitter = self._splitter
+        separated = join_pieces(self._pieces + splitter.finish(), truncated=splitter.truncated)
+        answer, thinking, commentary = separated.text, separated.thinking, separated.commentary
+        grammar, is_open = splitter.grammar, splitter.truncated
+        found: list[FoundInText] = []
+        if thinking:
+            kind: FoundKind = "lone_close" if splitter.began_inside else "unclosed" if is_open else "closed"
+            found.append(FoundInText("thinking", grammar, kind, thinking))
+        if commentary:
+            found.append(FoundInText("commentary", grammar, "closed", commentary))
+        # A text that is one tag is data about tags, such as a token in a vocabulary.
+        is_one_tag = is_open or (splitter.began_inside and not answer.strip())
+        has_block = splitter.began_with_thinking or (grammar and not _has_controls(grammar))
+        if not found and has_block and not is_one_tag:
+            found.append(FoundInText("thinking", grammar, "empty", ""))
+        return CheckedText(tuple(found), answer if found else "".join(self._texts), splitter.left_tag, is_open)
+
+
+def _has_controls(grammar: str) -> bool:
+    """Whether a grammar also has tags that are not of thinking."""
+    found = GRAMMARS.get(grammar)
+    return found is not None and bool(found.control or found.header or found.first)
+
+
+def _remove_copy(checked: CheckedText, words: str) -> CheckedText:
+    """Remove a copy at the beginning. If it is the whole answer, or inside it, only a person can say which is right."""
+    answer = checked.cleaned.lstrip()
+    rest = answer.removeprefix(words).lstrip()
+    is_removed = answer.startswith(words) and bool(rest)
+    copy = FoundInText("thinking", "", "copied", words, is_removed)
+    return checked._replace(found=(*checked.found, copy), cleaned=rest if is_removed else checked.cleaned)

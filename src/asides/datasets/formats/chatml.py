@@ -1,0 +1,101 @@
+"""The text of Qwen's chat template: ChatML with thinking, calls and results in tags (`chatml-qwen`)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from asides.datasets.formats.chat import split_tags, tag_text
+from asides.datasets.formats.turns import CallNumbers, FormatError, Piece, Turn, make_call, split_messages
+from asides.values.messages import Message
+from asides.values.parts import Part, Text, ToolResult
+
+_MESSAGE = re.compile(r"<\|im_start\|>(\w+)\n(.*?)(?:<\|im_end\|>\n?|\Z)", re.DOTALL)
+_CALL = re.compile(r"\n?<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
+_RESULT = re.compile(r"<tool_response>\n(.*?)\n</tool_response>\n?", re.DOTALL)
+_MARKS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "<tool_response>")
+
+
+def write_chatml(turns: Sequence[Turn]) -> str:
+    """Write one text."""
+    return "".join(f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in _write(turns))
+
+
+def _write(turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
+    for turn in turns:
+        match turn.role:
+            case "assistant":
+                for pieces in split_messages(turn, ("thinking", "text", "call", "commentary")):
+                    yield "assistant", _write_message(pieces)
+            case "tool":
+                results = (f"<tool_response>\n{each.text}\n</tool_response>" for each in turn.results)
+                yield "user", "\n".join(results)
+            case _:
+                yield turn.role, turn.text
+
+
+def _write_message(pieces: Sequence[Piece]) -> str:
+    if any(piece.kind == "commentary" for piece in pieces):
+        raise FormatError("it has commentary")
+    texts = {piece.kind: piece.text for piece in pieces if piece.kind != "call"}
+    if any(mark in text for text in texts.values() for mark in _MARKS):
+        raise FormatError("a text looks like the marks of the format")
+    calls = [f"<tool_call>\n{_write_call(piece)}\n</tool_call>" for piece in pieces if piece.kind == "call"]
+    said = tag_text(texts.get("thinking", ""), texts.get("text", ""))
+    return "\n".join(part for part in (said, *calls) if part)
+
+
+def _write_call(piece: Piece) -> str:
+    return json.dumps({"name": piece.name, "arguments": piece.arguments}, ensure_ascii=False)
+
+
+def read_chatml(value: object) -> tuple[Message, ...]:
+    """Read one text. A text between two messages is not ChatML."""
+    if not isinstance(value, str):
+        raise FormatError("ChatML is text")
+    return tuple(_read(value))
+
+
+def _read(text: str) -> Iterator[Message]:
+    numbers = CallNumbers()
+    place = 0
+    while place < len(text):
+        found = _MESSAGE.match(text, place)
+        if found is None:
+            if not text[place:].strip():
+                return
+            raise FormatError("a part of the text is not a ChatML message")
+        place = found.end()
+        role, content = found[1], found[2]
+        match role:
+            case "system":
+                yield Message("system", (Text(content),))
+            case "user" | "tool":
+                yield _read_user(content, numbers)
+            case "assistant":
+                yield Message("assistant", tuple(_read_said(content, numbers)))
+            case _:
+                raise FormatError("a ChatML message has an unknown role")
+
+
+def _read_user(content: str, numbers: CallNumbers) -> Message:
+    results = _RESULT.findall(content)
+    if not results or _RESULT.sub("", content):
+        return Message("user", (Text(content),))
+    return Message("tool", tuple(ToolResult(numbers.take(), each) for each in results))
+
+
+def _read_said(content: str, numbers: CallNumbers) -> Iterator[Part]:
+    first = _CALL.search(content)
+    said = content if first is None else content[: first.start()]
+    yield from split_tags(said)
+    for found in _CALL.finditer(content):
+        try:
+            call = json.loads(found[1])
+        except ValueError:
+            raise FormatError("a call is not JSON") from None
+        if not isinstance(call, dict):
+            raise FormatError("a call is not an object")
+        name = call.get("name")
+        yield make_call(name, call.get("arguments", {}), numbers.add(str(name)))

@@ -1,0 +1,182 @@
+"""The turns of a conversation, as every format writes them: who says what, and nothing about how it was stored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from asides.values.messages import Message
+from asides.values.parts import Commentary, Part, Text, ToolCall, ToolResult
+from asides.values.thinking import Thought
+
+
+class FormatError(ValueError):
+    """A conversation that a format does not have, or a value that is not in the format."""
+
+
+Said: TypeAlias = Literal["thinking", "commentary", "text", "call"]
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """What a model says in one piece."""
+
+    kind: Said
+    text: str
+    """For a call: its arguments as JSON."""
+    name: str = ""
+    call_id: str = ""
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments of a call."""
+        return json.loads(self.text)
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The result of a call."""
+
+    name: str
+    text: str
+    call_id: str
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """A turn of one speaker."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str = ""
+    """Of the system and of users."""
+    pieces: tuple[Piece, ...] = ()
+    results: tuple[Result, ...] = ()
+
+
+def list_turns(messages: Sequence[Message]) -> tuple[Turn, ...]:
+    """The turns of a conversation: messages of the model in a row are one, and calls are numbered.
+
+    Raises FormatError for pictures, files and other parts that no format has, and for results without a call.
+    """
+    turns: list[Turn] = []
+    calls: dict[str, Piece] = {}
+    for message in messages:
+        match message.role:
+            case "assistant":
+                pieces = list(_list_pieces(message.parts, calls))
+                if turns and turns[-1].role == "assistant":
+                    turns[-1] = Turn("assistant", pieces=_join((*turns[-1].pieces, *pieces)))
+                elif pieces:
+                    turns.append(Turn("assistant", pieces=_join(pieces)))
+            case "tool":
+                found = tuple(_read_result(part, calls) for part in message.parts)
+                if turns and turns[-1].role == "tool":
+                    turns[-1] = Turn("tool", results=(*turns[-1].results, *found))
+                else:
+                    turns.append(Turn("tool", results=found))
+            case "system" | "user":
+                turns.append(Turn(message.role, "".join(_read_text(part) for part in message.parts)))
+    return tuple(_sort_results(turns))
+
+
+def _list_pieces(parts: Iterable[Part], calls: dict[str, Piece]) -> Iterator[Piece]:
+    for part in parts:
+        match part:
+            case Thought() | Commentary() | Text():
+                kind: Said = "text"
+                if not isinstance(part, Text):
+                    kind = "thinking" if isinstance(part, Thought) else "commentary"
+                if text := part.text.strip():
+                    yield Piece(kind, text)
+            case ToolCall():
+                if part.raw_arguments is not None:
+                    raise FormatError("a call has arguments that are not a JSON object")
+                arguments = json.dumps(part.arguments, ensure_ascii=False, sort_keys=True)
+                calls[part.id] = call = Piece("call", arguments, part.name, f"call_{len(calls) + 1}")
+                yield call
+            case _:
+                raise FormatError(f"it has a part of the type {type(part).__name__}")
+
+
+def _join(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """Join texts in a row: no format shows where one ends and the next begins."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        if joined and piece.kind == joined[-1].kind in ("text", "commentary"):
+            joined[-1] = Piece(piece.kind, f"{joined[-1].text}\n\n{piece.text}")
+        else:
+            joined.append(piece)
+    return tuple(joined)
+
+
+def _read_result(part: Part, calls: dict[str, Piece]) -> Result:
+    if not isinstance(part, ToolResult) or not isinstance(part.content, str):
+        raise FormatError("a result is not text")
+    call = calls.get(part.call_id)
+    if call is None:
+        raise FormatError("a result has no call")
+    return Result(call.name, part.content, call.call_id)
+
+
+def _read_text(part: Part) -> str:
+    if not isinstance(part, Text):
+        raise FormatError(f"it has a part of the type {type(part).__name__}")
+    return part.text
+
+
+def _sort_results(turns: Sequence[Turn]) -> Iterator[Turn]:
+    """The turns with results in the order of their calls: some formats have no ids."""
+    for turn in turns:
+        if turn.role != "tool":
+            yield turn
+            continue
+        yield Turn("tool", results=tuple(sorted(turn.results, key=lambda each: int(each.call_id[5:]))))
+
+
+def split_messages(turn: Turn, order: Sequence[Said]) -> Iterator[tuple[Piece, ...]]:
+    """The pieces of a turn as messages in which they have this order, and one text of each kind but calls."""
+    held: list[Piece] = []
+    for piece in turn.pieces:
+        if held:
+            place, last = order.index(piece.kind), order.index(held[-1].kind)
+            if place < last or (place == last and piece.kind != "call"):
+                yield tuple(held)
+                held = []
+        held.append(piece)
+    if held:
+        yield tuple(held)
+
+
+def make_call(name: object, arguments: object, call_id: str) -> ToolCall:
+    """A call that was read. Raises FormatError if it is none."""
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments) if arguments.strip() else {}
+        except ValueError:
+            raise FormatError("the arguments of a call are not JSON") from None
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        raise FormatError("a call has no name, or its arguments are not an object")
+    return ToolCall(call_id, name, arguments)
+
+
+class CallNumbers:
+    """Gives calls ids, and results the ids of their calls, for formats that have none."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._open: list[tuple[str, str]] = []
+
+    def add(self, name: str) -> str:
+        """The id of the next call."""
+        self._count += 1
+        call_id = f"call_{self._count}"
+        self._open.append((call_id, name))
+        return call_id
+
+    def take(self, name: str | None = None) -> str:
+        """The id of the call that the next result, of a tool with this name, belongs to. Raises FormatError if none."""
+        for place, (call_id, called) in enumerate(self._open):
+            if name is None or name == called:
+                del self._open[place]
+                return call_id
+        raise FormatError("a result has no call")

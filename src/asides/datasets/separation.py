@@ -1,0 +1,124 @@
+"""Separates the value of one row, a text, a conversation or a recorded response, and says how sure the result is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, TypeAlias, get_args
+
+import msgspec
+
+from asides.values.errors import ConfigError
+from asides.wire.inline_tags import Position, Separated, Splitter, StartsInside, Tags, separate_with
+from asides.wire.inline_tags.strays import find_strays
+
+Verdict: TypeAlias = Literal["closed", "none", "lone_close", "unclosed", "empty_answer", "stray_tag", "unreadable"]
+"""What was found in a row.
+
+- closed: thinking, in blocks with both tags or in a field of its own
+- none: no thinking
+- lone_close: the text began inside the thinking, and only its closing tag came
+- unclosed: the text ended inside the thinking, so the answer may be in it
+- empty_answer: there is thinking or nothing, and no answer
+- stray_tag: a tag or a piece of one is left over, so the thinking may end elsewhere
+- unreadable: the row has no text, messages or response that can be read
+"""
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+DEFAULT_UNDECIDED: frozenset[Verdict] = frozenset({"unclosed", "empty_answer", "stray_tag", "unreadable"})
+"""The verdicts after which a person has to look at the row."""
+
+
+class TagSettings(msgspec.Struct, frozen=True):
+    """How tags are read; the settings of `asides.separate`."""
+
+    tags: tuple[str | tuple[str, str], ...] | None = None
+    position: Position = "auto"
+    starts_inside: StartsInside = "auto"
+
+    def make_splitter(self) -> Splitter:
+        """A splitter with these settings. Raises ConfigError if one of them is wrong."""
+        try:
+            return Splitter(self.tags, self.position, self.starts_inside)
+        except ValueError as problem:
+            raise ConfigError(str(problem)) from None
+
+
+def find_tag_settings(model: str) -> TagSettings:
+    """How a model writes tags. Raises ConfigError or UnknownProvider for an unknown one."""
+    from asides.providers.find import find_target
+
+    facts = find_target(model).facts
+    # What the row leaves open is decided by the text: a saved text may have begun inside a thought.
+    starts_inside: StartsInside = facts.starts_inside or "auto"
+    return TagSettings(tuple(facts.tags) or None, facts.tag_position, starts_inside)
+
+
+class Separation(msgspec.Struct):
+    """The result for one row."""
+
+    verdict: Verdict
+    grammar: str = ""
+    """The grammar of the tags; "field" for thinking in a field of its own, "" for none."""
+    answer: str | list[str] | None = None
+    """A text; for a conversation a list with one for each message of the model."""
+    thinking: str | list[str | None] | None = None
+    commentary: str | list[str] | None = None
+    reason: str = ""
+    """Why it is undecided."""
+    turns: Any = None
+    """The separated messages of a conversation."""
+
+
+# A shorter piece may be the beginning of other text, such as a quotation in Markdown.
+_CLEAR_PIECE = 4
+
+_REASONS: dict[Verdict, str] = {
+    "unclosed": "the text ends inside the thinking; the answer may be in it",
+    "empty_answer": "there is no answer",
+}
+
+
+def separate_text(text: object, settings: TagSettings) -> Separation:
+    """Separate one text."""
+    if not isinstance(text, str):
+        what = "is null" if text is None else f"is not text but {type(text).__name__}"
+        return Separation("unreadable", reason=f"the value {what}")
+    splitter = settings.make_splitter()
+    found = separate_with(splitter, text)
+    verdict, reason = judge(splitter, found, settings.tags)
+    return Separation(verdict, splitter.grammar, found.text, found.thinking, found.commentary or None, reason)
+
+
+def judge(splitter: Splitter, found: Separated, tags: Tags | None) -> tuple[Verdict, str]:
+    """What a separated text says about its thinking, and why it is undecided."""
+    answer, thinking = found.text, found.thinking
+    strays = find_strays(tags)
+    if found.truncated:
+        return "unclosed", _REASONS["unclosed"]
+    if strays.is_in_answer(answer) or (found.commentary and strays.is_in_answer(found.commentary)):
+        return "stray_tag", "a tag, or a piece of one, is left in the answer"
+    if thinking is not None:
+        if strays.is_in_thinking(thinking):
+            return "stray_tag", "a tag, or a piece of one, is left in the thinking"
+        if "`" in thinking and (splitter.nests or (thinking.endswith("`") and answer.startswith("`"))):
+            return "stray_tag", "the thinking may quote a tag in code, and end elsewhere"
+        if splitter.began_inside and strays.begins_with_piece(thinking):
+            return "stray_tag", "the text begins with a piece of a tag"
+    elif strays.begins_with_piece(answer, _CLEAR_PIECE):
+        return "stray_tag", "the text begins with a piece of a tag"
+    if not answer or answer.isspace():
+        return "empty_answer", _REASONS["empty_answer"]
+    if thinking is None:
+        return "none", ""
+    return ("lone_close" if splitter.began_inside else "closed"), ""
+
+
+def merge_verdicts(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict of a conversation: the worst of its messages, and thinking before none."""
+    worst: Verdict = "none"
+    for verdict in verdicts:
+        if _ORDER.index(verdict) > _ORDER.index(worst):
+            worst = verdict
+    return worst
+
+
+_ORDER: tuple[Verdict, ...] = ("none", "closed", "lone_close", "empty_answer", "unclosed", "stray_tag", "unreadable")

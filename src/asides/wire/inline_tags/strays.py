@@ -1,0 +1,84 @@
+"""Finds tags, and pieces of tags, that are left in a text after it was separated: signs that it was damaged before."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from asides.wire.inline_tags.grammars import Grammar, Matcher, Role, Tags, find_rules
+from asides.wire.inline_tags.scanner import CodeSpans, TagScanner
+
+# The shortest beginning of a tag's name that counts as a piece of the tag: `</thin`.
+_SHORTEST_NAME = 4
+_TOKEN_MARKS = ("<|", "|>")
+_BRACKETS = "<>[]◁▷|"
+
+
+class StrayFinder:
+    """Finds what is left of the tags of some grammars."""
+
+    def __init__(self, grammars: tuple[Grammar, ...]) -> None:
+        opens = [phrase for each in grammars for phrase in (*each.open, *each.header, *each.first)]
+        literals = {"".join(part for part in phrase if isinstance(part, str)) for phrase in opens}
+        self._prefixes = tuple({text[:end] for text in literals for end in range(1, len(text))})
+        self._suffixes = tuple({text[start:] for text in literals for start in range(1, len(text))})
+        marks = _TOKEN_MARKS if any("<|" in text or "|>" in text for text in literals) else ()
+        pieces = Grammar("pieces", control=(*((mark,) for mark in marks), *_cut_names(grammars)))
+        whole = [(each, role) for each in grammars for role in (Role.OPEN, Role.CLOSE, Role.HEADER)]
+        self._matcher = Matcher([*whole, (pieces, Role.CONTROL)])
+
+    def is_in_answer(self, text: str) -> bool:
+        """Whether an answer has a tag, or a piece of one, outside of code."""
+        if not self._may_hold(text):
+            return False
+        code, in_fence = CodeSpans(), list[str]()
+
+        def put(plain: str, fenced: Role | None = None) -> None:
+            code.unread.append(plain)
+            if fenced:
+                in_fence.append(plain)
+
+        if self._search(text, code, put):
+            return True
+        code.read()
+        # A fence without an end may begin in the thought that a quoted tag cut in two.
+        return bool(in_fence and code.fence)
+
+    def is_in_thinking(self, text: str) -> bool:
+        """Whether a thought has a tag, or a piece of one; nothing is code there."""
+        return self._may_hold(text) and self._search(text, None, lambda *_: None)
+
+    def begins_with_piece(self, text: str, shortest: int = 1) -> bool:
+        """Whether a text begins with a part of an opening tag, at least this long: its other half was lost."""
+        start = text.lstrip()
+        if not start.startswith(self._suffixes) and not (start[:1] in _BRACKETS and start.startswith(self._prefixes)):
+            return False
+        return shortest < 2 or any(
+            len(piece) >= shortest and start.startswith(piece) for piece in (*self._suffixes, *self._prefixes)
+        )
+
+    def _may_hold(self, text: str) -> bool:
+        marks = self._matcher.marks
+        return marks is None or any(mark in text for mark in marks)
+
+    def _search(self, text: str, code: CodeSpans | None, put: object) -> bool:
+        scanner = TagScanner()
+        scanner.final = True
+        scanner.fill(text)
+        return scanner.find(self._matcher, code, put) is not None  # type: ignore[arg-type]
+
+
+def _cut_names(grammars: tuple[Grammar, ...]) -> list[tuple[str, ...]]:
+    """The beginnings of tags in angle brackets, up to where the name is clear."""
+    tags = ["".join(part for part in phrase if isinstance(part, str)) for each in grammars for phrase in each.open]
+    names = {tag[1:-1] for tag in tags if tag.startswith("<") and tag[1:2].isalpha()}
+    return [(mark + name[:_SHORTEST_NAME],) for name in sorted(names) for mark in ("<", "</")]
+
+
+def find_strays(tags: Tags | None) -> StrayFinder:
+    """The finder for a `tags=` argument."""
+    return _make_finder(find_rules(tags).grammars)
+
+
+@lru_cache(maxsize=16)
+def _make_finder(grammars: tuple[Grammar, ...]) -> StrayFinder:
+    return StrayFinder(grammars)

@@ -1,0 +1,224 @@
+"""Thoughts are planted in every source; the audit finds each of them, and nothing where there are none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from asides.datasets.audit import AuditFinding, make_settings
+from asides.datasets.audit_files import audit_file
+from asides.datasets.audit_report import FileReport
+from asides.wire.inline_tags import Position
+from tests.datasets.audit_sources import DATABASES, LINES, LOGS, SOURCES, Writer, write_completions, write_llm
+
+
+class Leak(NamedTuple):
+    text: str
+    grammar: str
+    kind: str
+    channel: str = "thinking"
+
+
+SECRET = "a hidden plan of the model"
+LEAKS = (
+    Leak(f"<think>{SECRET}</think>42", "think", "closed"),
+    Leak(f"<think>\n{SECRET}\n\nand more\n</think>\n\n42", "think", "closed"),
+    Leak(f"<THINKING kind='x'>{SECRET}</THINKING>\n\n42", "thinking", "closed"),
+    Leak(f"{SECRET}</think>42", "think", "lone_close"),
+    Leak(f"[THINK]{SECRET}[/THINK]42", "[think]", "closed"),
+    Leak(f"<seed:think>{SECRET}", "seed", "unclosed"),
+    Leak(
+        f"<|channel|>analysis<|message|>{SECRET}<|end|><|start|>assistant<|channel|>final<|message|>42",
+        "harmony",
+        "closed",
+    ),
+    Leak(f"◁think▷{SECRET}◁/think▷42", "kimi", "closed"),
+    Leak("<think>\n\n</think>\n\n42", "think", "empty"),
+    Leak(
+        "<|channel|>commentary<|message|>I look it up first.<|end|><|start|>assistant<|channel|>final<|message|>42",
+        "harmony",
+        "closed",
+        "commentary",
+    ),
+)
+CLEAN = (
+    "42",
+    "",
+    "Write `<think>plan</think>` around it.",
+    "```xml\n<think>plan</think>\n```\nThat is how.",
+    "if a <b and c> d: [x] {y}",
+    "Close it with `</think>`.",
+    "<details><summary>More</summary>text</details>",
+    "<b>bold</b>",
+)
+MENTION = "Write <think>plan</think> around it."
+
+
+def audit(path: Path, fix: Path | None = None, position: Position = "auto") -> tuple[list[AuditFinding], FileReport]:
+    report = FileReport(str(path))
+    return list(audit_file(str(path), make_settings(None, position, None), report, fix)), report
+
+
+def describe(findings: list[AuditFinding]) -> list[tuple[str, str, str]]:
+    return sorted((each.grammar, each.kind, each.channel) for each in findings)
+
+
+@pytest.fixture(params=sorted(SOURCES))
+def write(request: pytest.FixtureRequest) -> Writer:
+    return SOURCES[str(request.param)]
+
+
+def test_every_planted_thought_is_found(write: Writer, tmp_path: Path) -> None:
+    findings, report = audit(write(tmp_path, [leak.text for leak in LEAKS]))
+    assert describe(findings) == sorted((leak.grammar, leak.kind, leak.channel) for leak in LEAKS)
+    hidden = [each.text for each in findings if SECRET in each.text]
+    assert len(hidden) == sum(SECRET in leak.text for leak in LEAKS)
+    assert report.unread == 0
+    assert report.found == len(LEAKS)
+
+
+def test_nothing_is_reported_where_there_is_none(write: Writer, tmp_path: Path) -> None:
+    findings, report = audit(write(tmp_path, CLEAN))
+    assert findings == []
+    assert report.unread == 0
+    assert report.rows > 0
+
+
+@pytest.mark.parametrize("source", sorted({**LINES, **DATABASES}))
+def test_a_tag_behind_the_beginning_of_an_answer_is_part_of_it(source: str, tmp_path: Path) -> None:
+    path = SOURCES[source](tmp_path, [MENTION, "42"])
+    findings, report = audit(path)
+    assert (findings, report.mentions) == ([], 1)
+    assert describe(audit(path, position="anywhere")[0]) == [("think", "closed", "thinking")]
+
+
+@pytest.mark.parametrize("source", sorted({**LINES, **DATABASES}))
+def test_a_cleaned_copy_is_clean_and_the_rest_stays(source: str, tmp_path: Path) -> None:
+    write = SOURCES[source]
+    path = write(tmp_path, [LEAKS[0].text, "42 <b>", LEAKS[3].text])
+    before = path.read_bytes()
+    fixed = tmp_path / f"fixed-{path.name}"
+    findings, report = audit(path, fixed)
+    assert len(findings) == 2
+    assert report.left == 0
+    assert path.read_bytes() == before
+    assert audit(fixed)[0] == []
+    assert SECRET.encode() not in fixed.read_bytes()
+    folder = tmp_path / "expected"
+    folder.mkdir()
+    assert read_all(fixed) == read_all(write(folder, ["42", "42 <b>", "42"]))
+
+
+def read_all(path: Path) -> object:
+    """The content of a file, without what differs between two files of the same content."""
+    if path.suffix == ".db":
+        with closing(sqlite3.connect(path)) as database:
+            tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%fts%'")
+            rows = {table: database.execute(f'SELECT * FROM "{table}"').fetchall() for (table,) in tables.fetchall()}
+        return {
+            table: [
+                [parse(value) for value in row if not isinstance(value, float) and value not in (None, "")]
+                for row in found
+            ]
+            for table, found in rows.items()
+        }
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else parse(text)
+
+
+def parse(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str | bytes) else value
+    except ValueError:
+        return value
+
+
+def test_rows_without_a_finding_are_copied_byte_for_byte(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    odd = b'{"id": 12345678901234567890123, "x": 1.50,  "response":"\\u0034\\u0032"}'
+    path.write_bytes(odd + b"\n" + b'{"id": 12345678901234567890123, "response": "<think>a</think>b"}\n' + b"\n")
+    audit(path, tmp_path / "fixed.jsonl")
+    first, second, *_ = (tmp_path / "fixed.jsonl").read_bytes().splitlines()
+    assert first == odd
+    assert json.loads(second) == {"id": 12345678901234567890123, "response": "b"}
+
+
+@pytest.mark.parametrize("source", sorted(LOGS))
+def test_lines_of_a_log_are_found_and_not_cleaned(source: str, tmp_path: Path) -> None:
+    path = SOURCES[source](tmp_path, [LEAKS[0].text])
+    _, report = audit(path, tmp_path / "fixed.log")
+    assert report.left == 1
+    assert (tmp_path / "fixed.log").read_text(encoding="utf-8").split() == path.read_text(encoding="utf-8").split()
+
+
+def test_a_thought_in_a_log_ends_where_another_record_begins(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_text(
+        "2026-11-19 10:00:00 INFO answer=<think>They want\n"
+        "a number\n"
+        "2026-11-19 10:00:01 INFO done\n"
+        "2026-11-19 10:00:02 INFO answer=<think>so\n"
+        "</think>42\n",
+        encoding="utf-8",
+    )
+    findings, _ = audit(path)
+    assert [(each.row, each.kind, each.text) for each in findings] == [
+        (1, "unclosed", "They want\na number"),
+        (4, "closed", "so\n"),
+    ]
+
+
+def test_compressed_files_are_read_and_written(tmp_path: Path) -> None:
+    plain = write_completions(tmp_path, [LEAKS[0].text, "42"])
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(plain.read_bytes()))
+    findings, _ = audit(path, tmp_path / "fixed.jsonl.gz")
+    assert len(findings) == 1
+    rows = gzip.decompress((tmp_path / "fixed.jsonl.gz").read_bytes()).splitlines()
+    assert [json.loads(row)["response"] for row in rows] == ["42", "42"]
+
+
+def test_a_search_index_forgets_the_thinking_too(tmp_path: Path) -> None:
+    path = write_llm(tmp_path, [LEAKS[0].text, *CLEAN])
+    fixed = tmp_path / "fixed.db"
+    audit(path, fixed)
+    with closing(sqlite3.connect(fixed)) as database:
+        query = "SELECT count(*) FROM responses_fts WHERE responses_fts MATCH ?"
+        assert database.execute(query, ("hidden",)).fetchone() == (0,)
+        assert database.execute(query, ("bold",)).fetchone() == (1,)
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert b"hidden" not in fixed.read_bytes()
+
+
+def test_rows_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text('[{"response": "<think>a</think>b"}, {"response": ', encoding="utf-8")
+    findings, report = audit(path)
+    assert len(findings) == 1
+    assert report.problems == [(2, "the file is not JSON from here on")]
+    deep = tmp_path / "deep.jsonl"
+    deep.write_text("[" * 5000 + "]" * 5000 + '\n{"response": "<think>a</think>b"}\n', encoding="utf-8")
+    findings, report = audit(deep)
+    assert [each.row for each in findings] == [2]
+
+
+def test_a_copy_is_as_private_as_the_original(tmp_path: Path) -> None:
+    path = write_completions(tmp_path, [LEAKS[0].text])
+    path.chmod(0o600)
+    audit(path, tmp_path / "fixed.jsonl")
+    assert stat.S_IMODE((tmp_path / "fixed.jsonl").stat().st_mode) == 0o600
+
+
+def test_a_database_in_use_is_read(tmp_path: Path) -> None:
+    path = write_llm(tmp_path, [LEAKS[0].text])
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("INSERT INTO responses (id, response) VALUES ('new', '<think>b</think>c')")
+        assert len(audit(path)[0]) == 2
