@@ -36,7 +36,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     most = 2 if arguments.action == "copy" else 1
     if len(words) > most:
         raise ConfigError(
-            f"`asides store {arguments.action}` takes {most} place{'s' * (most > 1)} at most. To do: name no more."
+            f"`asides store {arguments.action}` takes {most} place{'s' * (most > 1)} at most. Name no more."
         )
     _refuse_options(arguments)
     match arguments.action:
@@ -53,7 +53,7 @@ def _refuse_options(arguments: Namespace) -> None:
     owners = {"dry_run": "migrate", "replace": "copy", "ledger": "copy"}
     for name, action in owners.items():
         if getattr(arguments, name) and arguments.action != action:
-            raise ConfigError(f"--{name.replace('_', '-')} belongs to `asides store {action}`. To do: leave it out.")
+            raise ConfigError(f"--{name.replace('_', '-')} belongs to `asides store {action}`. Leave it out.")
 
 
 def _find_setting(terminal: Terminal) -> str | None:
@@ -67,12 +67,12 @@ def _migrate(given: str | None, arguments: Namespace, terminal: Terminal) -> int
     url = given or _find_setting(terminal)
     if url is None:
         raise ConfigError(
-            "no database is named. To do: set ASIDES_STORE, or `store` in your asides.toml, or write its URL after "
+            "no database is named. Set ASIDES_STORE, or `store` in your asides.toml, or write its URL after "
             "`asides store migrate`."
         )
     if not is_postgres_url(url):
         raise ConfigError(
-            "only a PostgreSQL database is migrated; SQLite files are upgraded when they are opened. To do: name a URL "
+            "only a PostgreSQL database is migrated; SQLite files are upgraded when they are opened. Name a URL "
             "such as postgresql://user@host/name."
         )
     steps = list(check(url).missing) if arguments.dry_run else migrate(url)
@@ -106,7 +106,7 @@ def _check(given: str | None, arguments: Namespace, terminal: Terminal) -> int:
         seconds = time.monotonic() - began
         if state.missing:
             named = ", ".join(step.label for step in state.missing)
-            problems.append(f"steps are missing: {named}. To do: run `asides store migrate`")
+            problems.append(f"steps are missing: {named}. Run `asides store migrate`")
         if state.newer:
             notes.append(f"a newer asides has done the steps {', '.join(state.newer)}; this version works with them")
     if not problems:
@@ -162,20 +162,18 @@ def _format_age(seconds: float) -> str:
 def _copy(words: list[str], arguments: Namespace, terminal: Terminal) -> int:
     if not words:
         raise ConfigError(
-            "no store to copy from is named. To do: write `asides store copy FROM TO`; each is a folder or a URL."
+            "no store to copy from is named. Write `asides store copy FROM TO`; each is a folder or a URL."
         )
     to = words[1] if len(words) > 1 else _find_setting(terminal)
     if to is None:
-        raise ConfigError(
-            "no store to copy to is named. To do: write `asides store copy FROM TO`, or set ASIDES_STORE."
-        )
+        raise ConfigError("no store to copy to is named. Write `asides store copy FROM TO`, or set ASIDES_STORE.")
     if arguments.ledger is not None and is_postgres_url(words[0]) == is_postgres_url(to):
-        raise ConfigError("a ledger is copied from a file to PostgreSQL or back. To do: name a URL on one side.")
+        raise ConfigError("a ledger is copied from a file to PostgreSQL or back. Name a URL on one side.")
     if is_postgres_url(to):
         migrate(to)
     if is_postgres_url(words[0]) and (missing := check(words[0]).missing):
         raise ConfigError(
-            f"{describe_url(words[0])} lacks {len(missing)} steps of this version. To do: run `asides store migrate` "
+            f"{describe_url(words[0])} lacks {len(missing)} steps of this version. Run `asides store migrate` "
             "on it first."
         )
     ledger = None if arguments.ledger is None else Path(arguments.ledger)
@@ -228,12 +226,12 @@ def _conclude(reports: list[CopyReport], *, replace: bool) -> str:
     if all(report.is_whole for report in reports):
         return "the copy is complete"
     if any(report.area == LEDGER and report.left for report in reports):
-        return "the copy is not complete: a folder has no place for batches. To do: name a file with --ledger"
+        return "the copy is not complete: a folder has no place for batches. Name a file with --ledger"
     if any(report.different for report in reports) and not replace:
-        return "the copy is not complete. To do: add --replace to overwrite what is different at the target"
+        return "the copy is not complete. Add --replace to overwrite what is different at the target"
     if any(report.failed for report in reports):
         return (
-            "the copy is not complete: some of it is damaged, or the target cannot take it. To do: run `asides store "
+            "the copy is not complete: some of it is damaged, or the target cannot take it. Run `asides store "
             "check` on the source; the rest is copied"
         )
-    return "the copy is not complete: the source may have changed meanwhile. To do: run it again for the rest"
+    return "the copy is not complete: the source may have changed meanwhile. Run it again for the rest"
