@@ -59,6 +59,8 @@ from bench.targets import Target
 
 CLIENTS = 32
 STREAMS = (100, 200)
+HISTORIES = (1, 50, 500)
+"""The messages of a request: every decision about one must cost little for each message of a long conversation."""
 SLOW = ("litellm",)
 """Gateways that get fewer requests and fewer rounds: one request takes them tens of milliseconds."""
 # caller's dialect → how asides relays it from a host that speaks chat
@@ -94,9 +96,10 @@ class Entry:
         """Where a profile is asked for. Only the upstream itself has it in the path."""
         return f"/{profile}{PATHS[self.dialect]}" if self.gateway.name == "direct" else PATHS[self.dialect]
 
-    def write_body(self, profile: str, *, stream: bool) -> bytes:
+    def write_body(self, profile: str, *, stream: bool, messages: int = 1) -> bytes:
         """The request of its client."""
-        return write_body(self.dialect, f"{STORED}{profile}" if self.is_stored else profile, stream=stream)
+        model = f"{STORED}{profile}" if self.is_stored else profile
+        return write_body(self.dialect, model, stream=stream, messages=messages)
 
     def note(self, figure: str, value: float) -> None:
         self.figures.setdefault(figure, []).append(value)
@@ -158,9 +161,9 @@ class Load:
         for connection in connections:
             connection.close()
 
-    async def _ask_small(self, entry: Entry, connection: Connection) -> float:
+    async def _ask_small(self, entry: Entry, connection: Connection, messages: int = 1) -> float:
         pieces: list[bytes] = []
-        body = entry.write_body(SMALL, stream=False)
+        body = entry.write_body(SMALL, stream=False, messages=messages)
         began = time.perf_counter()
         await connection.ask(entry.path(SMALL), body, pieces.append)
         took = time.perf_counter() - began
@@ -174,7 +177,15 @@ class Load:
         entry.note("rps", count / seconds)
         entry.note("request_us", 1e6 * cpu / count)
 
-    async def _ask_many(self, entry: Entry, count: int) -> tuple[float, float]:
+    async def measure_histories(self, entry: Entry, count: int) -> None:
+        """The gateway's CPU for a request, by the messages in it."""
+        for messages in HISTORIES:
+            asked = max(20, count // messages)
+            await self._ask_many(entry, asked // 5, messages)
+            _, cpu = await self._ask_many(entry, asked, messages)
+            entry.note(f"history_us_{messages}", 1e6 * cpu / asked)
+
+    async def _ask_many(self, entry: Entry, count: int, messages: int = 1) -> tuple[float, float]:
         left = count
 
         async def ask() -> None:
@@ -182,7 +193,7 @@ class Load:
             connection = await connect(entry.gateway.port)
             while left > 0:
                 left -= 1
-                await self._ask_small(entry, connection)
+                await self._ask_small(entry, connection, messages)
             connection.close()
 
         cpu, began = entry.gateway.cpu_seconds(), time.perf_counter()
@@ -303,6 +314,7 @@ def _measure_round(load: Load, entries: list[Entry], number: int, rounds: int) -
         progress(f"  a small request failed: {problem}")
     for entry in order:
         _attempt(entry, load.measure_throughput(entry, 200 if entry.is_slow else 1500 if quick else 4000))
+        _attempt(entry, load.measure_histories(entry, 200 if entry.is_slow else 5000 if quick else 20_000))
     progress(f"  round {number + 1} of {rounds}")
 
 
@@ -364,7 +376,27 @@ def build_tables(entries: list[Entry], *, rounds: int, quick: bool) -> list[Tabl
         _small_table(small, rounds, quick),
         *(_stream_table(streamed, count, rounds) for count in STREAMS),
         _store_table(entries, rounds),
+        _history_table(entries, rounds),
     ]
+
+
+def _history_table(entries: list[Entry], rounds: int) -> Table:
+    """What a request costs by the length of its conversation."""
+    floor, first, last = _find(entries, "pass-through"), HISTORIES[0], HISTORIES[-1]
+    rows: list[Row] = []
+    for entry in entries[1:]:
+        row: Row = {"name": entry.name, "delivered": entry.problem or "all"}
+        for messages in HISTORIES:
+            row[f"us_{messages}"] = entry.middle(f"history_us_{messages}")
+            row[f"times_{messages}"] = _ratio(entry, floor, f"history_us_{messages}")
+        more = _subtract(row[f"us_{last}"], row[f"us_{first}"])
+        row["each"] = None if more is None else more / (last - first)
+        rows.append(row)
+    columns = {"name": "gateway"}
+    for messages in HISTORIES:
+        columns |= {f"us_{messages}": f"CPU µs, {messages}", f"times_{messages}": "÷ pass-through"}
+    columns |= {"each": "µs/message", "delivered": "delivered"}
+    return Table("gateway_histories", f"gateways, a request by its messages; {rounds} rounds", columns, rows)
 
 
 def _store_table(entries: list[Entry], rounds: int) -> Table:
@@ -456,7 +488,7 @@ def _ratio_of_added(entry: Entry, floor: Entry | None, direct: Entry) -> float |
 
 def judge(tables: list[Table]) -> Table:
     """The goals, and whether this run reaches them."""
-    small, *streamed, stores = [{row["name"]: row for row in table.rows} for table in tables]
+    small, *streamed, stores, histories = [{row["name"]: row for row in table.rows} for table in tables]
     ours = [name for name in small if name.startswith("asides")]
     found: list[Target] = []
 
@@ -485,6 +517,16 @@ def judge(tables: list[Table]) -> Table:
             )
             add(f"{name}: first event p99 added, {count} streams, ms", more.get(f"first_added_{count}"), 5, "most")
             add(f"{name}: KB per open stream, {count}", more.get(f"kb_{count}"), 60, "most")
+    for name, row in histories.items():
+        if name.startswith("asides"):
+            is_forwarded = "forwarded" in name
+            add(
+                f"{name}: CPU per request ÷ pass-through",
+                row[f"times_{HISTORIES[0]}"],
+                1.5 if is_forwarded else 3.5,
+                "most",
+            )
+            add(f"{name}: CPU µs per message of a history", row["each"], 1 if is_forwarded else 8, "most")
     for name, row in stores.items():
         add(f"{name}: added p50 ÷ SQLite", row["added_times"], 1.3, "most")
         add(f"{name}: requests/s ÷ SQLite", row["rps_times"], 1 / 1.3, "least")

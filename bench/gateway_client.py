@@ -22,13 +22,15 @@ class Failed(Exception):
     """A gateway answered something else than 200, or less than it had to."""
 
 
-def write_body(dialect: str, model: str, *, stream: bool) -> bytes:
-    """The request of a client of this dialect."""
-    asked = [{"role": "user", "content": QUESTION}]
+def write_body(dialect: str, model: str, *, stream: bool, messages: int = 1) -> bytes:
+    """The request of a client of this dialect, with so many messages."""
+    roles = ("assistant", "user") if messages % 2 == 0 else ("user", "assistant")
+    said = [{"role": roles[number % 2], "content": f"{number}: {QUESTION}"} for number in range(messages - 1)]
+    asked = [*said[messages % 2 == 0 :], {"role": "user", "content": QUESTION}]
     body: dict[str, Any] = {
         "chat": {"model": model, "messages": asked},
         "messages": {"model": model, "messages": asked, "max_tokens": 4096},
-        "responses": {"model": model, "input": QUESTION, "store": False},
+        "responses": {"model": model, "input": QUESTION if messages == 1 else asked, "store": False},
     }[dialect]
     if stream:
         body["stream"] = True

@@ -37,7 +37,7 @@ _USAGE = 2
 _EXTRA_PACKAGES = (
     *("mcp", "rich", "genai_prices", "botocore", "google", "azure", "xllamacpp", "pytest"),
     *("anthropic", "cryptography", "httpx", "httpx2", "langchain_core", "openai", "prometheus_client"),
-    *("aiohttp", "psycopg", "psycopg_pool", "redis", "opentelemetry", "ray", "pyarrow"),
+    *("httptools", "psycopg", "psycopg_pool", "redis", "opentelemetry", "ray", "pyarrow", "uvicorn"),
 )
 
 _LAZY = """

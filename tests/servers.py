@@ -122,15 +122,17 @@ class PostgresServer:
                 os.kill(pid, number)
 
     def count_sessions(self, words: str, database: str = "%") -> int:
-        """The sessions of clients whose statement has these words, but for the one that asks."""
+        """The sessions of clients that run a statement with these words; without words, also those that wait for one.
+        The one that asks does not count.
+        """
         import psycopg
 
         query = (
             "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() "
-            "AND query LIKE %s AND datname LIKE %s"
+            "AND query LIKE %s AND datname LIKE %s AND (state <> 'idle' OR %s = '')"
         )
         with psycopg.connect(self.make_url("postgres"), autocommit=True) as connection:
-            return int((connection.execute(query, (f"%{words}%", database)).fetchone() or (0,))[0])
+            return int((connection.execute(query, (f"%{words}%", database, words)).fetchone() or (0,))[0])
 
     def remove(self) -> None:
         """Stop it, and delete its folder."""

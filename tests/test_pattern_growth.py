@@ -20,6 +20,10 @@ _SEARCHES = r"\.(?:search|sub|subn|split|finditer|findall)\b"
 _LITERAL = re.compile(r"(?<=[=(,:!&|?]) ?/((?:[^/\\\n\[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)/([dgimsuvy]*)(?=[\s;,.)\]])")
 
 
+_SPELLINGS = ((r"\/", "/"), (r"[^]", r"[\s\S]"), (r"\p{L}\p{N}", r"\w"), (r"\p{L}", "[A-Za-z]"), (r"\p{N}", r"\d"))
+"""What JavaScript spells otherwise than Python."""
+
+
 def _list_modules() -> Iterator[ModuleType]:
     for name in _PARSERS:
         package = importlib.import_module(name)
@@ -44,7 +48,9 @@ def _list_page_patterns() -> dict[str, tuple[re.Pattern[str], bool]]:
     for path in sorted(_PAGE.glob("*.js")):
         source = re.sub(r"^\s*//.*$|/\*\*?.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         for place, literal in enumerate(_LITERAL.finditer(source)):
-            text, flags = literal[1].replace(r"\p{L}\p{N}", r"\w").replace(r"\/", "/"), literal[2]
+            text, flags = literal[1], literal[2]
+            for ours, python in _SPELLINGS:
+                text = text.replace(ours, python)
             pattern = re.compile(text, re.IGNORECASE if "i" in flags else 0)
             found[f"{path.name} {place} {literal[1][:30]}"] = pattern, "y" not in flags
     return found

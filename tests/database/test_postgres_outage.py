@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, nullcontext, suppress
 from typing import Any
 
 import psycopg
@@ -231,15 +231,14 @@ def test_a_server_with_no_connection_left(server: PostgresServer) -> None:
     server._command("GRANT ALL ON DATABASE own TO guest")
     url = server.make_url("own")
     try:
-        holder = PostgresDatabase(url.replace("asides@", "guest@"))
-        with pytest.raises(StoreError):  # It may not read the tables, and holds its connection.
-            holder.run(count)
-        other = PostgresDatabase(url.replace("asides@", "guest@"))
-        with pytest.raises(StoreUnavailable, match="no connection left"):
-            other.run(count, patience=0.5)
-        holder.close()
-        wait_until_well(other)
-        other.close()
+        with closing(PostgresDatabase(url.replace("asides@", "guest@"))) as holder:
+            with pytest.raises(StoreError):  # It may not read the tables, and holds its connection.
+                holder.run(count)
+            with closing(PostgresDatabase(url.replace("asides@", "guest@"))) as other:
+                with pytest.raises(StoreUnavailable, match="no connection left"):
+                    other.run(count, patience=0.5)
+                holder.close()
+                wait_until_well(other)
     finally:
         server._command("ALTER DATABASE own CONNECTION LIMIT -1")
         server._command("REVOKE ALL ON DATABASE own FROM guest")
@@ -266,19 +265,24 @@ def test_a_server_that_takes_no_changes_is_read_and_left_alone_until_it_does(
     database.close()
 
 
-def test_statements_that_take_too_long_end_here_and_in_the_server(server: PostgresServer) -> None:
-    database = PostgresDatabase(server.make_url("own"), patience=0.5)
+@pytest.mark.parametrize("cuts", [True, False], ids=["we are first", "the server is first"])
+def test_statements_that_take_too_long_end_here_and_in_the_server(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch, cuts: bool
+) -> None:
+    """Either may end them first: on a busy machine the server does, and keeps the connection."""
+    with closing(PostgresDatabase(server.make_url("own"), patience=0.5)) as database:
+        if not cuts:
+            monkeypatch.setattr(database._deadlines, "watch", lambda *_: nullcontext())
 
-    def sleep() -> Queries[None]:
-        yield Query("SELECT pg_sleep(30)", is_alone=True)
+        def sleep() -> Queries[None]:
+            yield Query("SELECT pg_sleep(30)", is_alone=True)
 
-    assert measure(lambda: database.run(sleep, writes=False)) < 15
-    wait_until_well(database)
-    until = time.monotonic() + 10
-    while server.count_sessions("pg_sleep") and time.monotonic() < until:
-        time.sleep(0.05)
-    assert server.count_sessions("pg_sleep") == 0
-    database.close()
+        assert measure(lambda: database.run(sleep, writes=False)) < 15
+        wait_until_well(database)
+        until = time.monotonic() + 10
+        while server.count_sessions("pg_sleep") and time.monotonic() < until:
+            time.sleep(0.05)
+        assert server.count_sessions("pg_sleep") == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -6,13 +6,18 @@ import gzip
 import json
 import sqlite3
 import stat
-from contextlib import closing
+import tracemalloc
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from asides import ConfigError
 from asides.datasets.audit import AuditFinding, make_settings
+from asides.datasets.audit_database import MAGIC
 from asides.datasets.audit_files import audit_file
 from asides.datasets.audit_report import FileReport
 from asides.wire.inline_tags import Position
@@ -222,3 +227,64 @@ def test_a_database_in_use_is_read(tmp_path: Path) -> None:
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("INSERT INTO responses (id, response) VALUES ('new', '<think>b</think>c')")
         assert len(audit(path)[0]) == 2
+        assert len(audit(path, tmp_path / "fixed.db")[0]) == 2
+        writer.execute("INSERT INTO responses (id, response) VALUES ('newer', '<think>b</think>c')")
+    assert audit(tmp_path / "fixed.db")[0] == []
+
+
+_PIECES = (
+    *(
+        b'{"response": "',
+        b"<think>",
+        b"</think>",
+        b'"}',
+        b"\n",
+        b"[",
+        b"]",
+        b",",
+        b"{",
+        b"}",
+        b"\\",
+        b'"',
+        b"```",
+        b"a,b",
+    ),
+    *(b"data: ", b"2026-11-19 00:00:00 ", b"\xff", b"\x00", b"\xef\xbb\xbf", b"NaN", b"1e999", b'"\\ud800"'),
+)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json", "rows.log", "rows.csv", "rows.db", "rows"])
+@given(st.data())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_read_or_refused(name: str, tmp_path: Path, data: st.DataObject) -> None:
+    content = b"".join(data.draw(st.lists(st.sampled_from(_PIECES) | st.binary(max_size=6), max_size=12)))
+    path = tmp_path / name
+    path.write_bytes((MAGIC if name.endswith(".db") else b"") + content)
+    (tmp_path / f"fixed-{name}").unlink(missing_ok=True)
+    with suppress(ConfigError):
+        audit(path)
+    with suppress(ConfigError):
+        audit(path, tmp_path / f"fixed-{name}")
+
+
+def test_a_damaged_database_is_refused_or_read_in_part(tmp_path: Path) -> None:
+    path = write_llm(tmp_path, [LEAKS[0].text] * 200)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 2999):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        (tmp_path / "fixed.db").unlink(missing_ok=True)
+        with suppress(ConfigError):
+            audit(path, tmp_path / "fixed.db")
+
+
+@pytest.mark.parametrize("source", ["completions", "log", "llm"])
+def test_a_large_file_is_not_held_in_memory(source: str, tmp_path: Path) -> None:
+    path = SOURCES[source](tmp_path, [f"<think>{SECRET} {n}</think>{'42 ' * 2000}" for n in range(2000)])
+    assert path.stat().st_size > 12_000_000
+    report = FileReport(str(path))
+    tracemalloc.start()
+    found = sum(1 for _ in audit_file(str(path), make_settings(None, "auto", None), report))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == 2000
+    assert most < 6_000_000

@@ -15,7 +15,7 @@ from asides.flows.steps import Head
 from asides.options import Options, Timeout
 from asides.relay.endpoints import find_endpoint
 from asides.relay.relay import Relay, RelayConfig
-from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.relay_request import CallerLimits, RelayOutcome, RelayRequest, ResponseStart
 from asides.relay.state.envelope import PREFIX, make_envelope, make_reference, wrap_in_base64
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.turn_state import PartState, TurnState
@@ -490,7 +490,10 @@ def fuzz_relayed_requests(rng: random.Random) -> None:
         path = rng.choice(
             (f"/v1/..{path}", path.replace("/", "//"), f"{path}%2f..", f"{path}\r\nx: y", path[: len(path) // 2])
         )
-    request = RelayRequest(rng.choice(("", seed.dialect)), seed.method, path, seed.query, _HEADERS, body)
+    tenant = rng.choice(("", "a"))
+    limits = rng.choice((None, CallerLimits(MODELS), CallerLimits(has_token_rate=True))) if tenant else None
+    dialect = rng.choice(("", seed.dialect))
+    request = RelayRequest(dialect, seed.method, path, seed.query, _HEADERS, body, tenant, limits=limits)
     relayed = _relay(rng, request, FakeProviders(_answer))
     is_fault = relayed.start.status >= 500 and relayed.start.status != 501
     # A provider may answer without a summary, or lack its key here: then it is the provider's side that fails.

@@ -36,7 +36,7 @@ from asides.values.thinking import Seal, Thought
 from asides_stage.conformance.response_bodies import add_unknown_fields, read_documents, replace_documents
 from tests.fuzz.bodies import SECRET, Body, draw_body, draw_error, draw_model_list, mutate_body
 from tests.fuzz.mutations import draw_value, mutate_bytes, mutate_document, split_randomly, write_json
-from tests.fuzz.relayed import fuzz_relayed_replies, fuzz_relayed_requests
+from tests.fuzz.relayed import MODELS, fuzz_relayed_replies, fuzz_relayed_requests, list_seeds
 from tests.loopback import ReceivedRequest, serving
 
 CRASHES: Counter[str] = Counter()
@@ -203,6 +203,22 @@ def fuzz_conversations(rng: random.Random) -> None:
         asides.Conversation.load(path)
 
 
+def fuzz_doctor(rng: random.Random) -> None:
+    """A changed request of a client, or a changed saved conversation, examined and repaired."""
+    if rng.random() < 0.25:
+        chat = asides.Conversation("openai-compatible:m", messages=_MESSAGES)
+        given = json.loads(chat.to_json(keep_thinking=True))
+    else:
+        given = rng.choice(list_seeds(rng.choice(MODELS))).body
+    history = mutate_document(rng, given)
+    model = rng.choice(MODELS)
+    with _typed_errors(f"doctor for {model}"):
+        found = asides.diagnose(history, model, base_url="https://upstream.test", other_account=rng.random() < 0.2)
+        repr(found)
+        json.dumps(found.repaired)
+        asides.diagnose(found.repaired, model, base_url="https://upstream.test")
+
+
 def fuzz_stores(rng: random.Random) -> None:
     """A store with a changed row, or with changed bytes."""
     with tempfile.TemporaryDirectory() as folder:
@@ -337,6 +353,7 @@ TARGETS: dict[str, Callable[[random.Random], None]] = {
     "errors": fuzz_errors,
     "model lists": fuzz_model_lists,
     "conversations": fuzz_conversations,
+    "doctor": fuzz_doctor,
     "stores": fuzz_stores,
     "arguments": fuzz_arguments,
     "sockets": fuzz_sockets,

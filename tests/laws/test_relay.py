@@ -151,7 +151,7 @@ class Conversation:
         houses = chance.sample(sorted(ALL_HOUSES), chance.choice([1, 1, 2, 3]))
         if chance.random() < 0.3 and (own := _OWN_HOUSES.get(ALL_CLIENTS[client].dialect)):
             houses[0] = chance.choice(own)
-        mode: StateMode = chance.choice(["store", "store", "memory", "carry-only"])
+        mode: StateMode = chance.choice(["store", "store", "memory", "carry-only", "off"])
         if ALL_CLIENTS[client] is StoredResponsesClient:
             mode = "store"  # what the server shall keep has to be kept somewhere
             # What a provider stores itself stays there.

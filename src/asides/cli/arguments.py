@@ -252,6 +252,13 @@ def _add_rows(parser: argparse.ArgumentParser) -> None:
     rows.add_argument("--stats", action="store_true", help="add lengths and shares to the report, by model and day")
     rows.add_argument("--stats-page", metavar="FILE", help="write these statistics as an HTML page with plots")
     rows.add_argument("--processes", type=int, default=1, metavar="N", help="how many processes work (default: 1)")
+    rows.add_argument(
+        "--via", choices=("ray",), help="separate files and folders on a Ray cluster; -o names a folder for the results"
+    )
+    rows.add_argument(
+        "--ray-address", metavar="ADDRESS", help="--via ray: the cluster (default: RAY_ADDRESS, or local)"
+    )
+    rows.add_argument("--actors", type=int, metavar="N", help="--via ray: so many actors (default: one for each CPU)")
     rows.add_argument("--input-format", metavar="FORMAT", help="jsonl, json, csv or parquet, if the name does not say")
     rows.add_argument("--output-format", metavar="FORMAT", help="the same for the output")
 

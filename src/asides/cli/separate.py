@@ -71,6 +71,9 @@ _ROW_OPTIONS = (
     "stats_page",
     "input_format",
     "output_format",
+    "via",
+    "ray_address",
+    "actors",
 )
 
 

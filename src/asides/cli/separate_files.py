@@ -29,6 +29,8 @@ _MOST_GROUPS = 20
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Write the rows with their new columns, and print the report; 9 if a person has to look at some rows."""
     plan = _make_plan(arguments)
+    if arguments.via is not None:
+        return _run_on_cluster(plan, arguments, terminal)
     watch = _Watch(plan)
     separation = SeparationRun(plan, watch.take)
     if separation.progress.resumed_rows:
@@ -46,12 +48,16 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         raise
     finally:
         line.stop()
-    if arguments.stats_page is not None and tally.stats is not None:
-        from asides.datasets.stats_page import write_page
-
-        _write_text(arguments.stats_page, write_page(tally.stats))
     _report(tally, plan, arguments, terminal)
     return Exit.SOME_FAILED if tally.undecided else Exit.DONE
+
+
+def _run_on_cluster(plan: Plan, arguments: Namespace, terminal: Terminal) -> int:
+    from asides.cli.separate_on_cluster import separate_on_cluster
+
+    tally, is_complete = separate_on_cluster(plan, arguments, terminal)
+    _report(tally, plan, arguments, terminal)
+    return Exit.DONE if is_complete and not tally.undecided else Exit.SOME_FAILED
 
 
 # --- what to do -------------------------------------------------------------------------------------------------------
@@ -159,7 +165,11 @@ def _format_seconds(seconds: float) -> str:
 
 
 def _report(tally: Tally, plan: Plan, arguments: Namespace, terminal: Terminal) -> None:
-    """Print the report: on stdout, or on stderr if the rows are there."""
+    """Print the report: on stdout, or on stderr if the rows are there. Write the page of statistics, if asked."""
+    if arguments.stats_page is not None and tally.stats is not None:
+        from asides.datasets.stats_page import write_page
+
+        _write_text(arguments.stats_page, write_page(tally.stats))
     is_file = plan.output != STDIN
     if arguments.json:
         report = tally.to_report() | ({"undecided_file": plan.undecided} if tally.undecided else {})

@@ -42,45 +42,48 @@ class _Table(NamedTuple):
 
 def audit_database(path: str, settings: AuditSettings, report: FileReport, fix: Path | None) -> Iterator[AuditFinding]:
     """Find thinking in the tables of a database; with `fix`, write a copy without it there."""
-    with _open(path) as connection, _open_copy(connection, fix) as copy:
-        # Triggers keep search indexes current. Those of a stranger do not run here; the indexes are built again.
-        triggers = [] if copy is None else _drop_triggers(copy)
-        try:
+    try:
+        with _open(path) as connection, _open_copy(connection, fix) as copy:
+            # Triggers keep search indexes current. Those of a stranger do not run here; the indexes are built again.
+            triggers = [] if copy is None else _drop_triggers(copy)
             tables = list(_list_tables(connection))
             if any(table.name == _OPEN_WEBUI[0] and _OPEN_WEBUI[1] <= set(table.columns) for table in tables):
                 settings = settings._replace(keeps_details=True)
             for table in tables:
                 yield from _audit_table(connection, copy, table, settings, report)
-        except sqlite3.Error as problem:
-            raise ConfigError(f"{path} cannot be read: {problem}. Check it with `PRAGMA integrity_check`.") from None
-        if copy is not None:
-            _erase_remains(copy, report)
-            for trigger in triggers:
-                copy.execute(trigger)
+            if copy is not None:
+                _erase_remains(copy, report)
+                for trigger in triggers:
+                    copy.execute(trigger)
+    except sqlite3.Error as problem:
+        raise ConfigError(f"{path} cannot be read: {problem}. Check it with `PRAGMA integrity_check`.") from None
 
 
 @contextmanager
 def _open(path: str) -> Generator[sqlite3.Connection]:
     """Open a database for reading only. A file in a folder that cannot be written is read without its lock."""
-    connection: sqlite3.Connection | None = None
-    for mode in ("mode=ro", "mode=ro&immutable=1"):
-        try:
-            connection = sqlite3.connect(
-                f"file:{quote(str(Path(path).resolve()))}?{mode}", uri=True, timeout=_WAIT_SECONDS
-            )
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            break
-        except sqlite3.OperationalError:
-            continue
-        except sqlite3.DatabaseError:
-            break
-    else:
-        raise ConfigError(f"{path} cannot be opened. Check its permissions, and end the program that writes to it.")
+    address = f"file:{quote(str(Path(path).resolve()))}"
+    connection = _connect(f"{address}?mode=ro", path) or _connect(f"{address}?mode=ro&immutable=1", path)
     if connection is None:
-        raise ConfigError(f"{path} is not a database. Name another file.")
+        raise ConfigError(f"{path} cannot be opened. Check its permissions, and end the program that writes to it.")
     with closing(connection):
         _harden(connection)
         yield connection
+
+
+def _connect(address: str, path: str) -> sqlite3.Connection | None:
+    """Open a database; None if that is not possible in this way. Raises ConfigError if it is not a database."""
+    connection = None
+    try:
+        connection = sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS)
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as problem:
+        if connection is not None:
+            connection.close()
+        if isinstance(problem, sqlite3.OperationalError):
+            return None
+        raise ConfigError(f"{path} is damaged, or not a database: {problem}. Restore it from a backup.") from None
+    return connection
 
 
 def _harden(connection: sqlite3.Connection) -> None:
@@ -106,6 +109,8 @@ def _open_copy(source: sqlite3.Connection, fix: Path | None) -> Generator[sqlite
     partial.touch(mode=0o600)
     try:
         with closing(sqlite3.connect(partial, isolation_level=None)) as copy:
+            # What is read below is then what was copied, also if another program writes.
+            source.execute("BEGIN")
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()
             _harden(copy)

@@ -205,10 +205,11 @@ class _Walk:
             cleaned = self._walk_encoded(text, scope, _Place(place, "stringValue"))
             return value if cleaned is text else {**value, "stringValue": cleaned}
         plain = _read_any_value(value)
-        if plain is value:  # No text in it, or not a value of OTLP.
-            return value
-        cleaned = self.walk(plain, scope._replace(depth=scope.depth + 1), place)
-        return value if cleaned is plain else _write_any_value(cleaned)
+        if plain is not value:  # Otherwise it has no text, or is not a value of OTLP.
+            cleaned = self.walk(plain, scope._replace(depth=scope.depth + 1), place)
+            if cleaned is not plain:
+                return cast("_Object", _write_any_value(cleaned))
+        return value
 
 
 def _enter(scope: _Scope, thoughts: tuple[str, ...], model: str | None, speaker: _Speaker | None = None) -> _Scope:

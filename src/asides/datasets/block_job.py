@@ -113,12 +113,6 @@ def check_first_block(block: Block, separator: RowSeparator) -> None:
     if source is not None and source not in names:
         known = ", ".join(name[:40] for name in names[:20])
         raise ConfigError(f"no row has a column {source[:40]!r}. Pass one of {known}.")
-    for option, name in (
-        ("answer", separator.answer),
-        ("thinking", separator.thinking),
-        ("commentary", separator.commentary),
-    ):
+    for name in separator.names:
         if name in names and name not in (source, separator.target):
-            raise ConfigError(
-                f"the rows have a column {name[:40]!r} already. Pass another name with --{option}-column."
-            )
+            raise ConfigError(f"the rows have a column {name[:40]!r} already. Pass another name for the new column.")

@@ -7,6 +7,7 @@ killed continues where it was.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import signal
 import sys
@@ -116,6 +117,17 @@ class SeparationRun:
 
     def run(self) -> Tally:
         """Write all rows and return the counts. Raises ConfigError if a file cannot be read or written."""
+        try:
+            self._write_all()
+        except ConfigError:
+            if self._is_file and not self.progress.tally.rows:
+                self._remove_all()
+            raise
+        if self._is_file:
+            self._finish()
+        return self.progress.tally
+
+    def _write_all(self) -> None:
         plan, progress = self.plan, self.progress
         with ExitStack() as stack:
             rows = stack.enter_context(self._open_rows())
@@ -130,9 +142,6 @@ class SeparationRun:
                 # Also after Ctrl-C: what was written is certain.
                 writer.checkpoint()
             writer.end()
-        if self._is_file:
-            self._finish()
-        return progress.tally
 
     # --- the parts of a run -------------------------------------------------------------------------------------------
 
@@ -194,6 +203,12 @@ class SeparationRun:
             rows.replace(plan.output)
         with suppress(FileNotFoundError):
             Path(f"{plan.output}{PROGRESS}").unlink()
+
+    def _remove_all(self) -> None:
+        """Leave nothing of a run that could not begin."""
+        for path in (self._rows_path, f"{self.plan.output}{PROGRESS}", self.plan.undecided):
+            if path is not None:
+                Path(path).unlink(missing_ok=True)
 
     def _separate(self) -> Iterator[tuple[int, Block, BlockResult]]:
         """The blocks that are not written yet, each with the place of its file and its result, in order."""
@@ -269,7 +284,7 @@ class _Writer:
         self._listed = listed
         self._progress = progress
         self._save = save
-        self._saved_at = time.monotonic()
+        self._saved_at = -math.inf  # the first block is certain immediately
         is_array = plan.format == "json"
         self._between = b",\n" if is_array else b"\n"
         self._start, self._end = (b"[\n", b"\n]\n") if is_array else (b"", b"\n")

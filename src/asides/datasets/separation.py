@@ -9,6 +9,7 @@ import msgspec
 
 from asides.values.errors import ConfigError
 from asides.wire.inline_tags import Position, Separated, Splitter, StartsInside, Tags, separate_with
+from asides.wire.inline_tags.scanner import ends_in_code
 from asides.wire.inline_tags.strays import find_strays
 
 Verdict: TypeAlias = Literal["closed", "none", "lone_close", "unclosed", "empty_answer", "stray_tag", "unreadable"]
@@ -99,8 +100,12 @@ def judge(splitter: Splitter, found: Separated, tags: Tags | None) -> tuple[Verd
     if thinking is not None:
         if strays.is_in_thinking(thinking):
             return "stray_tag", "a tag, or a piece of one, is left in the thinking"
-        if "`" in thinking and (splitter.nests or (thinking.endswith("`") and answer.startswith("`"))):
+        if ("`" in thinking and splitter.nests) or ends_in_code(thinking):
             return "stray_tag", "the thinking may quote a tag in code, and end elsewhere"
+        if splitter.lacks_close or splitter.lacks_header:
+            return "stray_tag", f"a {'closing tag' if splitter.lacks_close else 'header'} is missing"
+        if strays.begins_with_half(answer, splitter.grammar):
+            return "stray_tag", "the answer begins with a piece of a tag"
         if splitter.began_inside and strays.begins_with_piece(thinking):
             return "stray_tag", "the text begins with a piece of a tag"
     elif strays.begins_with_piece(answer, _CLEAR_PIECE):

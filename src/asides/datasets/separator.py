@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from asides.values.errors import ConfigError
 from asides.wire.inline_tags import Position, StartsInside
 
 
-class RowSeparator(msgspec.Struct, frozen=True, kw_only=True):
+class RowSeparator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A function from a row to its new columns. It can be pickled: `dataset.map(RowSeparator(column="response"))`.
 
     Of `column`, `messages` and `response` one says where a row has what the model said.
@@ -61,26 +62,36 @@ class RowSeparator(msgspec.Struct, frozen=True, kw_only=True):
         if len(set(self.names)) < len(self.names):
             raise ConfigError("two of the new columns have the same name. Give each its own.")
 
-    @property
+    @cached_property
     def settings(self) -> TagSettings:
         """How tags are read."""
         return TagSettings(self.tags, self.position, self.starts_inside)
 
-    @property
+    @cached_property
     def source(self) -> str | None:
         """The column that is read; None: the whole row."""
         return self.messages if self.column is None else self.column
 
-    @property
+    @cached_property
     def target(self) -> str | None:
         """The column for the conversation in the format `to`; None without one."""
         return None if self.to is None else self.into or self.source
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The new columns."""
         names = (self.answer, self.thinking, self.commentary, self.verdict, self.target)
         return tuple(name for name in names if name is not None)
+
+    @cached_property
+    def _added(self) -> tuple[str, ...]:
+        """The columns that a row must not have."""
+        return tuple(name for name in self.names if name not in (self.source, self.target))
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether it only separates texts."""
+        return self.to is None and not self.response and self.messages is None
 
     def __call__(self, row: Mapping[str, Any] | str) -> dict[str, Any]:
         """The new columns of a row, or of a text."""
@@ -91,13 +102,13 @@ class RowSeparator(msgspec.Struct, frozen=True, kw_only=True):
         """Separate the value of a row."""
         if source is not None and source not in row:
             return Separation("unreadable", reason=f"the row has no column {source[:40]!r}")
-        for name in self.names:
-            if name in row and name not in (source, self.target):
+        for name in self._added:
+            if name in row:
                 return Separation("unreadable", reason=f"the row has a column {name[:40]!r} already")
         value = row if source is None else row[source]
         if type(value) is msgspec.Raw:
             value = msgspec.json.decode(value)
-        if self.to is None and not self.response and self.messages is None:
+        if self._is_plain:
             return separate_text(value, self.settings)
         from asides.datasets.conversations import separate_conversation, separate_response
 

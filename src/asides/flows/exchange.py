@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from asides.dialects import find_dialect
-from asides.dialects.dialect import Decoder, Dialect
+from asides.dialects.dialect import Decoder, Dialect, HttpRequest
 from asides.dialects.document_decoder import explain_problem
 from asides.dialects.input_reports import is_report
 from asides.flows.call import Call, SentRequest, encode_request
@@ -26,13 +26,23 @@ from asides.providers.credentials import KeySource, Secret, collect_secrets
 from asides.providers.learned_rules import recall
 from asides.providers.provider import Target
 from asides.providers.settle import settle
-from asides.values.errors import AsidesError, BadRequest, ProtocolError, ProviderError, TransportError
+from asides.values.errors import (
+    AsidesError,
+    AuthError,
+    BadRequest,
+    ContextTooLong,
+    ProtocolError,
+    ProviderError,
+    ReplayRejected,
+    TransportError,
+)
 from asides.values.events import Event, Warned, has_content, is_thinking
 from asides.values.fold import Fold
 from asides.values.notices import Notice
 from asides.values.raw_documents import FEW_UNPACKED, PackedDocuments
 from asides.values.redaction import Redact, build_redactor
 from asides.values.reply import Reply, Revealed
+from asides.values.traits import HAS_THOUGHTS, find_traits
 from asides.values.usage import ReplyTimer
 
 if TYPE_CHECKING:
@@ -245,35 +255,40 @@ def make_nonce() -> str:
     return f"{random.getrandbits(64):016x}|"
 
 
-class RefusedBody(msgspec.Struct, frozen=True):
-    """A body that a provider refused, and how."""
-
-    body: bytes
-    error: ProviderError
-
-
 class Exchange:
     """A call in progress. `steps()` is its flow; `partial` works at any time, also when the flow was abandoned."""
 
-    __slots__ = ("_call", "_healer", "_jitter", "_nonce", "_reader", "_refused", "decisions", "emitted")
+    __slots__ = (
+        *("_call", "_continues", "_healer", "_jitter", "_may_plan", "_nonce", "_reader", "_verbatim"),
+        *("decisions", "emitted", "is_planned"),
+    )
 
     def __init__(
         self,
         call: Call,
         *,
-        refused: RefusedBody | None = None,
+        verbatim: HttpRequest | None = None,
+        may_plan: bool = True,
+        continues: bool = True,
         jitter: Callable[[], float] = random.random,
         nonce: Callable[[], str] = make_nonce,
     ) -> None:
-        """`refused`: a body for this call that was sent as it is, and refused: the exchange begins with its repair."""
+        """`verbatim`: a request that is sent as it is. If it is refused in a known way before the first event, the
+        planned request follows, or its repair; other refusals are raised at once. `may_plan`: False if nothing may
+        follow it. `continues`: whether further requests may continue a reply that the provider ends before its end.
+        """
         self._call = call
-        self._refused = refused
+        self._verbatim = verbatim
+        self._may_plan = may_plan
+        self._continues = continues
         self._jitter = jitter
         self._nonce = nonce
         self._reader: ResponseReader | None = None
         self._healer: Healer | None = None
         self.emitted = False
         """Whether the caller got an event. After that there is no retry and no repair."""
+        self.is_planned = verbatim is None
+        """Whether the request under way was planned; False while it is the verbatim one."""
         self.decisions: tuple[Decision, ...] = ()
         """What the plan of the last request decided about earlier turns."""
 
@@ -282,16 +297,19 @@ class Exchange:
         """The reply so far; None before it has started."""
         return None if self._reader is None else self._reader.partial
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last event of the response was decoded, though its body may not have ended."""
+        decoder = None if self._reader is None else self._reader.decoder
+        return decoder is not None and decoder.failure is None and getattr(decoder, "done", False)
+
     @traced
     def steps(self, began: float | None = None) -> Flow[Reply]:
         """The flow. Its errors carry the reply so far, and show no key and no prompt. `began`: when, if not now."""
         call = self._call
         try:
-            target = settle(call.target, learned=recall(call.target, call.prompt.messages))
-            dialect = find_dialect(target.dialect)
-            sent = encode_request(call.prompt, target, on_conflict=call.policy.on_conflict)
-            if self._refused is not None:
-                sent, target, dialect = self._repair_refused(self._refused, sent)
+            sent = self._plan() if self._verbatim is None else self._wrap_verbatim(self._verbatim)
+            target, dialect = sent.target, find_dialect(sent.target.dialect)
             if began is None:
                 began = yield Now()
             attempt = 0
@@ -309,7 +327,10 @@ class Exchange:
                         return (yield from self._receive(dialect, sent, began))
                     raise (yield from receive_error(dialect, head, sent.target))
                 except (TransportError, ProviderError) as error:
-                    repaired = self._repair(error, sent, may_retry=attempt <= call.policy.retries)
+                    if not self.is_planned and isinstance(error, ProviderError):
+                        repaired = self._plan_after(error, attempt)
+                    else:
+                        repaired = self._repair(error, sent, may_retry=attempt <= call.policy.retries)
                     seconds = self._wait_before_next(attempt, head, error) if repaired is None else 0.0
                 if repaired is not None:
                     # A different request: it gets all attempts again.
@@ -323,16 +344,36 @@ class Exchange:
             clean_error(error, call.target, call.key, call.prompt)
             raise
 
-    def _repair_refused(self, refused: RefusedBody, sent: SentRequest) -> tuple[SentRequest, Target, Dialect]:
-        """The request to send instead of a refused body: the planned one, unless that says the same. Raises the refusal
-        if there is no other.
+    def _plan(self) -> SentRequest:
+        call = self._call
+        target = settle(call.target, learned=recall(call.target, call.prompt.messages))
+        return encode_request(call.prompt, target, on_conflict=call.policy.on_conflict)
+
+    def _wrap_verbatim(self, request: HttpRequest) -> SentRequest:
+        prompt = self._call.prompt
+        has_state = bool(find_traits(prompt.messages) & HAS_THOUGHTS)
+        return SentRequest(prompt, self._call.target, prompt, request, (), has_state=has_state)
+
+    def _plan_after(self, refusal: ProviderError, attempt: int) -> SentRequest | None:
+        """The request to send after a refusal of the verbatim one: the planned one, or its repair if both say the same.
+        None: the same again, with another key. Raises the refusal if there is no other request.
         """
-        if _says_same(refused.body, sent.request.body):
-            repaired = self._repair(refused.error, sent, may_retry=False)
+        request = self._verbatim
+        if isinstance(self._call.key, KeySource) and attempt == 1 and isinstance(refusal, AuthError):
+            return None
+        if request is None or self.emitted or not self._may_plan or not _can_repair(refusal):
+            raise refusal
+        try:
+            planned = self._plan()
+        except AsidesError:
+            raise refusal from None
+        if _says_same(request.body, planned.request.body):
+            repaired = self._repair(refusal, planned, may_retry=False)
             if repaired is None:
-                raise refused.error
-            sent = repaired
-        return sent, sent.target, find_dialect(sent.target.dialect)
+                raise refusal
+            planned = repaired
+        self.is_planned = True
+        return planned
 
     def _repair(self, error: AsidesError, sent: SentRequest, *, may_retry: bool) -> SentRequest | None:
         """The repaired request after a refusal; None if there is no repair, or the caller has an event."""
@@ -372,7 +413,7 @@ class Exchange:
         feed, moves = reader.feed, reader.moves
         step, data = _READ, b"?"
         held: list[Event] = []
-        left = policy.continuations
+        left = policy.continuations if self._continues else 0
         while data and (decoder.failure is None or not reader.is_over):
             lost: TransportError | None = None
             try:
@@ -458,6 +499,24 @@ class Exchange:
             ("visibility", call.policy.visibility),
         )
         return {name: value for name, value in fields if value}
+
+
+# Clients act on a conversation that is too long, and a gateway that hides the reason may have any.
+_NOT_REPAIRED = frozenset({"context_length", "opaque_provider_error"})
+# The statuses of a request that is wrong in itself. Its words need not be known: the plan may have changed just that.
+_REFUSALS = frozenset({400, 422})
+
+
+def _can_repair(refusal: ProviderError) -> bool:
+    """Whether another request may get through what this refusal refused."""
+    from asides.providers.refusals import find_other_kind, read_rejection
+
+    rejection = read_rejection(refusal)
+    if rejection is not None:
+        return rejection.kind not in _NOT_REPAIRED
+    if isinstance(refusal, ReplayRejected) or refusal.status in _REFUSALS:
+        return not isinstance(refusal, ContextTooLong)
+    return find_other_kind(str(refusal)) is not None
 
 
 def _says_same(one: bytes, other: bytes) -> bool:

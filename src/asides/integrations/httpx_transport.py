@@ -237,8 +237,8 @@ class _Library(NamedTuple):
         return self.module.Response(start.status, headers=start.headers, content=body)
 
     def check_end(self, outcome: RelayOutcome | None, request: Any) -> None:
-        """Raise the library's own error if a response that was forwarded broke off. Others end with an error in it."""
-        if outcome is not None and outcome.mode == "forward" and isinstance(outcome.error, TransportError):
+        """Raise the library's own error if a response that passed broke off. Others end with an error in it."""
+        if outcome is not None and outcome.passed and isinstance(outcome.error, TransportError):
             raise self._translate(outcome.error, request, has_begun=True) from outcome.error
 
     def _translate(self, error: TransportError, request: Any, *, has_begun: bool = False) -> Exception:

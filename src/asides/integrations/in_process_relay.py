@@ -274,8 +274,8 @@ class Forwarded:
             while data := (yield Read()):
                 yield Emit([data])
         except TransportError as error:
-            return RelayOutcome(head.status, "forward", error=error)
-        return RelayOutcome(head.status, "forward")
+            return RelayOutcome(head.status, "forward", error=error, passed=True)
+        return RelayOutcome(head.status, "forward", passed=True)
 
 
 def _name_credential(headers: dict[str, str]) -> tuple[str, str]:

@@ -13,6 +13,7 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
+from asides.flows.exchange import Exchange
 from asides.flows.steps import Emit, Flow, Open
 from asides.history.summary import build_summary_request, has_words
 from asides.relay.error_response import RelayRefusal
@@ -20,7 +21,7 @@ from asides.relay.relay_config import Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.relay_keys import can_encrypt
 from asides.relay.state.sealed_summary import KIND, make_item_id, seal_summary, split_trigger
-from asides.relay.translate.translated_exchange import WrittenExchange
+from asides.relay.written_exchange import WrittenExchange
 from asides.values.errors import NoAnswer, ProtocolError, TransportError
 from asides.values.events import Event, PartArrived, ReplyEnded, ReplyStarted, StopReason, UsageReported
 from asides.values.messages import Message
@@ -67,7 +68,7 @@ class CompactedExchange(WrittenExchange):
         detail = f"{call.target.provider.name} wrote a summary, which the relay has sealed"
         all_notices = (*notices, *call.notices, Notice("compaction_summarised", detail, "input"))
         summary_call = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
-        super().__init__(caller, summary_call, writer)
+        super().__init__(caller, summary_call, Exchange(summary_call), writer)
         self._item_id = make_item_id()
 
     def steps(self, began: float | None = None) -> Flow[Reply]:

@@ -1,55 +1,33 @@
-"""Forward a request: its bytes go out as they came, and the provider's response comes back as it is.
-
-Only the model's name changes, and the credential. A decoder reads along, for usage, thinking and the record of the
-turn. A refusal that an ordinary exchange may repair begins one, with plan and repairs; if that is refused too, the
-caller gets the first refusal as it came. Any other status that tells of a failure goes to the caller, who tries again
-itself; only a connection that fails before the head of a response is tried again here, as the policy says.
-"""
+"""Bytes that pass: the caller's request with another model and credential, and the headers of both directions."""
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
 from asides.dialects import find_dialect
-from asides.dialects.dialect import HttpRequest, ServedRequest
+from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_headers, choose_credential_header, join_url
 from asides.flows.call import BareCall, Call, CallLike, read_policy
-from asides.flows.exchange import RefusedBody, ResponseReader
-from asides.flows.retry import ERROR_BODY_LIMIT, NO_HEAD, clean_error, decode_error, fetch_key, wait_before_next
-from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, UseCall, traced
+from asides.flows.retry import clean_error, decode_error, fetch_key
+from asides.flows.steps import Emit, Flow, Head, Open, Read, UseCall
 from asides.options import CallOptions
 from asides.providers.credentials import KeySource, collect_secrets, find_key
 from asides.providers.find import find_host, find_row
 from asides.providers.provider import Target
-from asides.providers.refusals import find_other_kind, read_rejection
-from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayOutcome
 from asides.relay.splice_body import splice_body
-from asides.relay.whole_events import EventSplitter, find_splitter
 from asides.values.errors import (
     AsidesError,
-    AuthError,
-    NotFound,
     ProtocolError,
-    ProviderError,
-    ReplayRejected,
-    TransportError,
 )
-from asides.values.events import Event, ReplyStarted, Warned
 from asides.values.messages import Prompt, user
-from asides.values.notices import Notice
 from asides.values.redaction import Redact, build_redactor, redact_bytes
-from asides.values.reply import Reply
-
-if TYPE_CHECKING:
-    from asides.relay.translate.translated_exchange import TranslatedExchange
 
 # Headers of the caller that stay behind: of the connection, of its credentials, and of its browser or proxies.
 _DROPPED_HEADERS = frozenset(
@@ -97,15 +75,8 @@ _STORED_QUERY = frozenset(
     {"include", "include[]", "stream", "starting_after", "include_obfuscation", "limit", "order", "after", "before"}
 )
 _RESPONSE_ID = re.compile(r"[A-Za-z0-9_-]+")
-_MOST_ERROR_BYTES, _MOST_STORED_BYTES = 16 * 1024 * 1024, 256 * 1024 * 1024
+_MOST_STORED_BYTES = 256 * 1024 * 1024
 _NAMES_MODEL_IN_PATH = ("gemini", "bedrock")
-
-Record = Callable[[Reply], Flow[None]]
-"""Stores what has to be kept of a complete reply."""
-Repair = Callable[[RefusedBody], "TranslatedExchange | None"]
-"""Begins the exchange that repairs a refused request; None if the request cannot be read or written."""
-Claim = Callable[[str], Flow[None]]
-"""Records whose the reply of this id is, which its provider stores."""
 
 
 def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[str, ...] = ()) -> HttpRequest | None:
@@ -127,6 +98,22 @@ def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[
     query = caller.endpoint.query if not is_tenant else _select_tenant_query(caller.endpoint.query)
     url = _merge_query(template.url, query)
     return HttpRequest("POST", url, headers, body, template.credential_header, template.direct)
+
+
+def add_caller_headers(request: HttpRequest, caller: Caller) -> HttpRequest:
+    """The request of a plan in the caller's own dialect, with the headers of the caller that it lacks. Those that list
+    features of a beta belong to fields of the body, so both lists count.
+    """
+    ours = {name.lower(): name for name in request.headers}
+    more: dict[str, str] = {}
+    trusted, is_tenant = caller.config.trusts_callers, bool(caller.request.tenant)
+    for name, value in select_request_headers(caller.request.headers, trusted=trusted, is_tenant=is_tenant).items():
+        if name not in ours:
+            more[name] = value
+        elif name.endswith("-beta"):
+            listed = f"{request.headers[ours[name]]},{value}".split(",")
+            more[ours[name]] = ",".join(dict.fromkeys(each.strip() for each in listed if each.strip()))
+    return msgspec.structs.replace(request, headers={**request.headers, **more}) if more else request
 
 
 def _make_template(target: Target, stream: bool) -> HttpRequest:
@@ -251,247 +238,3 @@ def forward_to_host(caller: Caller, host: str = "") -> Flow[RelayOutcome] | None
     headers = {**build_headers(target, "application/json")}
     sent = HttpRequest(request.method, url, headers, request.body, choose_credential_header(target))
     return return_response(caller, BareCall(target, read_policy(CallOptions()), key), sent)
-
-
-# Refusals that go to the caller all the same: clients act on a conversation that is too long, and one without a known
-# reason says nothing about what to change.
-_NOT_REPAIRED = frozenset({"context_length", "opaque_provider_error"})
-
-
-def can_repair(error: ProviderError) -> bool:
-    """Whether an ordinary exchange may get through what this refusal refused."""
-    rejection = read_rejection(error)
-    if rejection is not None:
-        return rejection.kind not in _NOT_REPAIRED
-    return isinstance(error, ReplayRejected) or find_other_kind(str(error)) is not None
-
-
-class ForwardExchange:
-    """A forwarded request to one target in progress."""
-
-    def __init__(
-        self,
-        call: Call,
-        request: HttpRequest,
-        caller: Caller,
-        served: ServedRequest | None,
-        record: Record | None = None,
-        notices: tuple[Notice, ...] = (),
-        *,
-        stream: bool = False,
-        is_last: bool = True,
-        has_other: bool = False,
-        claim: Claim | None = None,
-        repair: Repair | None = None,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
-        """`served`: the request as it was read; None if it could not be. `is_last`: no other target follows.
-        `has_other`: the same server may have it at another endpoint. `claim`: called with the id of a reply before the
-        caller knows it. `repair`: begins the exchange after a refusal.
-        """
-        self._call = call
-        self._request = request
-        self._caller = caller
-        self._served = served
-        self._record = record
-        self._notices = (*notices, *call.notices)
-        self._stream = stream
-        self._is_last = is_last
-        self._has_other = has_other
-        self._claim = claim
-        self._repair = repair
-        self.repaired: TranslatedExchange | None = None
-        """The ordinary exchange that goes on after a refusal; None if there is none."""
-        self._jitter = jitter
-        self._reader: ResponseReader | None = None
-        self.status = 0
-        """The status that the caller got."""
-        self._splitter: EventSplitter | None = None
-        """Finds whole events; None before the response has begun."""
-        self.is_cut = False
-        """Whether a stream that has begun broke off, so that its end has to be told."""
-
-    @property
-    def partial(self) -> Reply | None:
-        """The reply so far."""
-        if self.repaired is not None:
-            return self.repaired.partial
-        return None if self._reader is None else self._reader.partial
-
-    @property
-    def emitted(self) -> bool:
-        """Whether the caller got the head of the response."""
-        return self._caller.started
-
-    @property
-    def is_between_events(self) -> bool:
-        """Whether the caller has whole events so far, and more may follow."""
-        is_over = self._reader is not None and getattr(self._reader.decoder, "done", False)
-        return not is_over and (self._splitter is None or self._splitter.is_between)
-
-    @traced
-    def steps(self, began: float | None = None) -> Flow[Reply]:
-        """The flow: it emits the head and the bytes of the response. Its errors leave after their response did, if no
-        other target follows.
-        """
-        call = self._call
-        try:
-            if began is None:
-                began = yield Now()
-            yield from self._caller.reserve(call, self._served, lambda: self.partial)
-            head = yield from self._open()
-            if 200 <= head.status < 300:
-                return (yield from self._receive(head, began))
-            body, refusal = yield from self._read_error(head)
-            if (repaired := self._begin_repair(refusal)) is not None:
-                try:
-                    return (yield from repaired.steps(began))
-                except AsidesError:
-                    if self._caller.started:
-                        raise
-                    # Nothing helped: its own refusal says what the provider had against the request.
-                    self.repaired = None
-            yield from self._return_error(head, body, refusal)
-            raise refusal
-        except AsidesError as error:
-            self._caller.note_problem(error)
-            error.partial = self.partial if error.partial is None else error.partial
-            clean_error(error, call.target, call.key, None if self._served is None else self._served.prompt)
-            raise
-
-    def _open(self) -> Flow[Head]:
-        call, attempt = self._call, 0
-        while True:
-            attempt += 1
-            try:
-                if isinstance(call.key, KeySource):
-                    yield from fetch_key(call.key)
-                self._caller.count_request(self._request)
-                head: Head = yield Open(self._request)
-                return head
-            except TransportError as error:
-                seconds = wait_before_next(error, NO_HEAD, attempt, call.policy, self._jitter(), call.key)
-            yield Sleep(seconds)
-
-    def _begin_repair(self, refusal: ProviderError) -> TranslatedExchange | None:
-        """The ordinary exchange for a request that was refused in a way that is known; None for other errors."""
-        if self._repair is None or not can_repair(refusal):
-            return None
-        self.repaired = self._repair(RefusedBody(self._request.body, refusal))
-        return self.repaired
-
-    def _read_error(self, head: Head) -> Flow[tuple[bytes, ProviderError]]:
-        """Read the provider's error."""
-        body = b""
-        try:
-            while len(body) < _MOST_ERROR_BYTES and (data := (yield Read(patience=5.0))):
-                body += data
-        except TransportError:
-            pass  # The status says enough.
-        target = self._call.target
-        return body, decode_error(find_dialect(target.dialect), head, body[:ERROR_BODY_LIMIT], target)
-
-    def _return_error(self, head: Head, body: bytes, refusal: ProviderError) -> Flow[None]:
-        """Hand the provider's error to the caller, unless another target follows, or it is about a key that is not the
-        caller's.
-        """
-        target = self._call.target
-        yield from self._caller.settle(None, has_failed=True)
-        is_own = isinstance(refusal, AuthError) and not self._caller.config.trusts_callers
-        is_own = is_own or (self._has_other and isinstance(refusal, NotFound))
-        if self._is_last and 400 <= head.status < 600 and not self._caller.opened_early and not is_own:
-            self.status = head.status
-            redact = build_redactor(collect_secrets(target, self._call.key))
-            headers = select_response_headers(head.headers, redact)
-            start = self._caller.start(head.status, headers, self._notices)
-            body = redact_bytes(body, redact)
-            yield Emit([*start, body] if body else [*start])
-
-    def _receive(self, head: Head, began: float | None) -> Flow[Reply]:
-        call, caller = self._call, self._caller
-        decoder = find_dialect(call.target.dialect).decoder(call.target)
-        given = (("visibility", call.policy.visibility), ("priced_by", call.target.provider.prices))
-        self._reader = reader = ResponseReader(
-            decoder,
-            call.target.provider.name,
-            self._notices,
-            keep_raw=call.policy.keep_raw,
-            limits=call.policy.reply_limits,
-            fields={name: value for name, value in given if value},
-            began=began,
-        )
-        self.status = head.status
-        headers = select_response_headers(head.headers)
-        if not self._stream:
-            return (yield from self._receive_whole(reader, headers))
-        headers |= STREAM_HEADERS
-        splitter = self._splitter = find_splitter(headers.get("content-type", ""))
-        is_recorded = False
-        lost: TransportError | None = None
-        while True:
-            try:
-                data: bytes = yield Read()
-            except TransportError as problem:
-                lost, data = problem, b""
-            if not data:
-                break
-            if not is_recorded:
-                events = reader.feed(data)
-                if caller.observer is not None:
-                    caller.show_events(events)
-                if self._claim is not None:
-                    yield from self._claim_reply(events)
-                if getattr(decoder, "done", False) and decoder.failure is None:
-                    # The caller may be back with its next request as soon as it has the last event.
-                    is_recorded = True
-                    caller.show_events(reader.finish())
-                    yield from self._keep()
-            if whole := splitter.feed(data):
-                yield Emit([whole] if caller.started else [*self._start(headers), whole])
-        if not is_recorded:
-            caller.show_events(reader.finish(lost))
-            if decoder.failure is None:
-                yield from self._keep()
-        self.is_cut = not is_recorded and lost is not None and decoder.failure is not None
-        if not self.is_cut or not caller.config.reports_cuts:
-            rest = splitter.flush()
-            if rest or not (caller.started or lost):
-                yield Emit([*self._start(headers), rest] if rest else self._start(headers))
-        return reader.reply()
-
-    def _start(self, headers: dict[str, str]) -> list[Any]:
-        """The head of a stream, which leaves with its first event. Until then another target may be asked."""
-        return [*self._caller.start(self.status, headers, self._notices)]
-
-    def _receive_whole(self, reader: ResponseReader, headers: dict[str, str]) -> Flow[Reply]:
-        pieces: list[bytes] = []
-        events: list[Event] = []
-        while data := (yield Read()):
-            pieces.append(data)
-            events += reader.feed(data)
-        events += reader.finish()
-        self._caller.show_events(events)
-        yield from self._claim_reply(events)
-        whole = reader.reply() if reader.decoder.failure is None else None
-        if whole is not None and self._record is not None:
-            yield from self._record(whole)
-        if reader.decoder.failure is not None:
-            self._caller.note_problem(reader.decoder.failure)
-        yield from self._caller.settle(whole or self.partial, has_failed=whole is None)
-        warned = [event.notice for event in events if isinstance(event, Warned)]
-        start = self._caller.start(self.status, headers, [*self._notices, *warned])
-        yield Emit([*start, *pieces])
-        return reader.reply() if whole is None else whole
-
-    def _claim_reply(self, events: list[Event]) -> Flow[None]:
-        """Say whose reply this is, once: its provider may store it, and the id is all that one needs to read it."""
-        started = next((event for event in events if isinstance(event, ReplyStarted)), None)
-        if self._claim is not None and started is not None and started.id:
-            claim, self._claim = self._claim, None
-            yield from claim(started.id)
-
-    def _keep(self) -> Flow[None]:
-        reply = self.partial
-        if self._record is not None and reply is not None:
-            yield from self._record(reply)
-        yield from self._caller.settle(reply)

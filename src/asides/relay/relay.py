@@ -216,4 +216,5 @@ def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None)
             yield Emit([last])
     notices = tuple(caller.notices)
     asked = "" if reply is None else reply.asked
-    return RelayOutcome(status, mode, reason, model, reply=error.partial, notices=notices, error=error, asked=asked)
+    ended = (status, mode, reason, model, error.partial, notices, error)
+    return RelayOutcome(*ended, asked=asked, passed=reply is not None and reply.passes)

@@ -57,7 +57,8 @@ class ResponseStart(msgspec.Struct, frozen=True):
 
 
 RelayMode = Literal["forward", "translate", "own"]
-"""own: answered by the relay itself."""
+"""How a request went, for logs and metrics. forward: nothing changed in either direction. translate: the request or the
+reply was written anew. own: the relay answered by itself."""
 
 
 class RelayOutcome(msgspec.Struct, frozen=True):
@@ -66,7 +67,7 @@ class RelayOutcome(msgspec.Struct, frozen=True):
     status: int
     mode: RelayMode
     reason: str = ""
-    """Why it was forwarded or translated."""
+    """Why the request or the reply changed, or why nothing did."""
     model: str = ""
     """The target as provider:model; "" if none was asked."""
     reply: Reply | None = None
@@ -81,3 +82,5 @@ class RelayOutcome(msgspec.Struct, frozen=True):
     """The earlier turns whose state was wanted and not found."""
     asked: str = ""
     """The model as the request named it; "" if it named none."""
+    passed: bool = False
+    """Whether the bytes of the provider were the reply."""

@@ -1,7 +1,4 @@
-"""A request for a reply: read it, route it, put its state back, and ask its targets in order.
-
-Each target gets the request forwarded or translated, as choose_mode says.
-"""
+"""A request for a reply: read it, route it, put its state back, and ask its targets in order."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
-from asides.flows.exchange import RefusedBody
 from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Emit, Flow, Now, UseCall
 from asides.providers.endpoint import RESPONSES
@@ -24,7 +20,6 @@ from asides.relay.answers.stored_responses import (
     refuse_previous,
     store_response,
 )
-from asides.relay.choose_mode import Mode, choose_mode
 from asides.relay.compacted_exchange import CompactedExchange, Store
 from asides.relay.endpoints import (
     PLAIN_DIALECT,
@@ -40,25 +35,30 @@ from asides.relay.error_response import (
     write_stream_error,
 )
 from asides.relay.find_calls import find_calls
-from asides.relay.forward import Claim, ForwardExchange, Repair, build_forward_request
+from asides.relay.find_changes import Asked, Changes, find_changes
+from asides.relay.forward import build_forward_request
 from asides.relay.pings import Pings
 from asides.relay.read_request_body import read_request, read_shallow, refuse_messages
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayMode, RelayOutcome, ResponseStart
+from asides.relay.relayed_exchange import Claim, RelayedExchange
 from asides.relay.request_options import FIELD, RequestOptions, read_request_options
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.clean_history import holds_envelopes
 from asides.relay.state.response_owners import make_owner_record, read_owner
 from asides.relay.state.sealed_summary import has_foreign_compaction, split_trigger, takes_compactions
-from asides.relay.translate.translated_exchange import TranslatedExchange, WrittenExchange, open_writer
 from asides.relay.translate.visible_events import asks_for_thinking
+from asides.relay.written_exchange import open_writer
 from asides.values.errors import ConfigError, NotFound
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
 
-AnyExchange: TypeAlias = TranslatedExchange | CompactedExchange | ForwardExchange
+_NOT_UNIQUE = "the members of the body are not unique"
+_REFUSED = "its provider refused it as it was"
+
+AnyExchange: TypeAlias = RelayedExchange | CompactedExchange
 
 
 class RelayedReply:
@@ -68,7 +68,8 @@ class RelayedReply:
         self._caller = caller
         self._state = CallerState(caller)
         self._exchange: AnyExchange | None = None
-        self._modes: dict[int, Mode] = {}
+        self._changes: dict[int, Changes] = {}
+        """By the id of a target, what changes for it."""
         self._pings: Pings | None = None
         """Writes pings; None for a whole reply."""
         self._compacts = False
@@ -98,13 +99,12 @@ class RelayedReply:
     @property
     def status(self) -> int:
         """The status that the caller got; 0 before that."""
-        return getattr(self._current, "status", 0)
+        return 0 if self._exchange is None else self._exchange.status
 
     @property
-    def _current(self) -> AnyExchange | None:
-        """The exchange under way: the one that repairs a forwarded request, where there is one."""
-        exchange = self._exchange
-        return exchange if exchange is None else getattr(exchange, "repaired", None) or exchange
+    def passes(self) -> bool:
+        """Whether the bytes of the provider are the reply."""
+        return isinstance(self._exchange, RelayedExchange) and self._exchange.passes
 
     def open_early(self) -> ResponseStart | None:
         """The head of a stream before its provider has answered; None where nothing could follow it."""
@@ -112,18 +112,20 @@ class RelayedReply:
 
     def write_ping(self, now: float) -> bytes:
         """A ping, to be sent after everything that was emitted; b"" if none can be sent now."""
-        return b"" if self._pings is None else self._pings.write(now, self._current)
+        return b"" if self._pings is None else self._pings.write(now, self._exchange)
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
         """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
         `is_cut`: nobody has said it.
         """
-        exchange, caller = self._current, self._caller
-        if isinstance(exchange, WrittenExchange):
-            return exchange.write_last_error(response)
+        exchange, caller = self._exchange, self._caller
+        written = None if exchange is None else exchange.write_last_error(response)
+        if written is not None:
+            return written
         # After an early head, nothing else has told of the error.
         is_cut = is_cut or (caller.opened_early and not caller.started)
-        if is_cut or (exchange is not None and exchange.is_cut and caller.config.reports_cuts):
+        is_cut = is_cut or (isinstance(exchange, RelayedExchange) and exchange.is_cut and caller.config.reports_cuts)
+        if is_cut:
             writer = self._find_form()[1](model="", stream=True, include_usage=False)
             written = write_stream_error(writer, response)
             # The event that broke off must not swallow this one.
@@ -170,11 +172,11 @@ class RelayedReply:
         for each in calls:
             # The others of a list get what was written for the first.
             is_renamed = found.renames or each is not calls[0]
-            self._modes[id(each.target)] = self._choose(each, options, asked.model if is_renamed else "")
+            self._changes[id(each.target)] = self._find_changes(each, options, asked.model if is_renamed else "")
         if caller.request.tenant:
             yield from self._check_owner(state, calls)
         if unreadable is not None or self._state.has_unknown_previous or state.conversation is not None:
-            calls = self._keep_forwarded(calls, unreadable or _refuse_state(state))
+            calls = self._keep_passing(calls, unreadable or _refuse_state(state))
         first = calls[0]
         yield Allow(first.policy.timeout.total)
 
@@ -196,7 +198,7 @@ class RelayedReply:
                 reply = yield from self._ask_other(_replace_messages(other, asked.prompt), first, options, start)
         notices = (*caller.notices, *reply.warnings)
         ended = (self.status, self.mode, self.reason, self.model, reply, notices)
-        return RelayOutcome(*ended, asked=self.asked)
+        return RelayOutcome(*ended, asked=self.asked, passed=self.passes)
 
     def _ask_other(
         self,
@@ -208,18 +210,20 @@ class RelayedReply:
         """Ask at the other endpoint of a server that does not know the path of the first."""
         caller = self._caller
         caller.other_call = None
-        self._modes[id(other.target)] = self._choose(other, options, "")
+        self._changes[id(other.target)] = self._find_changes(other, options, "")
         yield UseCall(other)
         reply: Reply = yield from start(other, ()).steps()
         if caller.known_calls is not None:
             caller.known_calls.note_no_responses(first.target.base_url)
         return reply
 
-    def _keep_forwarded(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
-        """The calls that are forwarded: the request cannot be translated. Raises the problem if the first is not."""
-        if self._modes[id(calls[0].target)].name != "forward":
+    def _keep_passing(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
+        """The calls for which nothing changes: the request cannot be planned. Raises the problem if the first is not
+        one of them.
+        """
+        if self._changes[id(calls[0].target)] != Changes():
             raise problem
-        return tuple(call for call in calls if self._modes[id(call.target)].name == "forward")
+        return tuple(call for call in calls if self._changes[id(call.target)] == Changes())
 
     def _expand(self, served: ServedRequest, previous: str) -> Flow[ServedRequest]:
         """Put the conversation before the input, if the relay stored it."""
@@ -255,23 +259,25 @@ class RelayedReply:
         endpoint = self._caller.endpoint
         return find_reply_form(endpoint.dialect, endpoint.path, endpoint.query)
 
-    def _choose(self, call: Call, options: RequestOptions, asked: str) -> Mode:
-        caller = self._caller
-        return choose_mode(
-            call,
+    def _find_changes(self, call: Call, options: RequestOptions, model: str) -> Changes:
+        """What changes for a target. `model`: the one that the request names, where it is another."""
+        caller, state = self._caller, self._state
+        asked = Asked(
             caller.dialect,
-            visibility=self._state.find_visibility(options.visibility),
-            sink=caller.config.sink,
-            may_forward=caller.config.forwards and options.may_forward,
+            state.find_visibility(options.visibility),
+            caller.config.sink,
+            may_pass=caller.config.forwards and options.may_forward,
             has_options=options.changes_prompt,
-            has_state=self._state.is_changed,
-            is_labelled=self._state.is_labelled,
-            asked=asked,
+            has_state=state.is_changed,
+            is_labelled=state.is_labelled,
             compacts=self._compacts,
             has_compaction=self._has_compaction,
             hides_usage=self._hides_usage,
-            known=caller.known_calls,
+            shows_thinking=self._shows_thinking,
+            is_stored=can_store(caller, state),
+            thinking_field=caller.config.thinking_field,
         )
+        return find_changes(call, asked, model=model, known=caller.known_calls)
 
     def _start(
         self,
@@ -283,97 +289,52 @@ class RelayedReply:
         *,
         is_last: bool,
     ) -> AnyExchange:
-        caller, mode = self._caller, self._modes[id(call.target)]
+        caller, state, changes = self._caller, self._state, self._changes[id(call.target)]
         self.model = call.model
-        if mode.name == "forward":
-            drop = (FIELD,)
-            request = build_forward_request(call, caller, served.stream, drop)
-            if request is not None:
-                self._choose_target(call, mode)
-                return self._begin(
-                    ForwardExchange(
-                        call,
-                        request,
-                        caller,
-                        served,
-                        self._record_forwarded(served),
-                        notices,
-                        stream=served.stream,
-                        is_last=is_last,
-                        has_other=caller.other_call is not None,
-                        claim=self._claim_forwarded(call),
-                        repair=self._prepare_repair(call, served, options, make_writer, notices),
-                    )
-                )
-            mode = Mode("translate", "the members of the body are not unique")
-        self._choose_target(call, mode)
-        visibility = self._state.find_visibility(options.visibility)
+        verbatim = None if changes.request else build_forward_request(call, caller, served.stream, (FIELD,))
+        if verbatim is None and not changes.request:
+            # Such a body is read differently by different readers: nothing of it passes.
+            changes = Changes(_NOT_UNIQUE, changes.reply or _NOT_UNIQUE)
+        self._choose_target(call, changes)
+        visibility = state.find_visibility(options.visibility)
         if self._compacts and not takes_compactions(call.target):
             writer = open_writer(served, caller.dialect, call.target, make_writer, foreign=False)
             store = self._store_compacted(served, visibility)
-            return self._begin(CompactedExchange(call, caller, served, self._state, writer, notices, store=store))
+            return self._begin(CompactedExchange(call, caller, served, state, writer, notices, store=store))
+        has_messages, at_provider = bool(served.prompt.messages), served.prompt.state.conversation is not None
         return self._begin(
-            TranslatedExchange(
+            RelayedExchange(
                 call,
                 caller,
                 served,
-                self._state,
+                state,
                 make_writer,
+                changes,
                 notices,
                 visibility=visibility,
+                verbatim=verbatim,
+                may_plan=has_messages and not state.has_unknown_previous and not at_provider,
                 shows_thinking=self._shows_thinking,
+                is_last=is_last,
+                has_other=caller.other_call is not None,
+                claim=self._claim(call),
+                on_repair=lambda: self._choose_target(
+                    call, Changes("its provider refused it as it was", changes.reply)
+                ),
             )
         )
 
-    def _prepare_repair(
-        self,
-        call: Call,
-        served: ServedRequest,
-        options: RequestOptions,
-        make_writer: MakeWriter,
-        notices: tuple[Notice, ...],
-    ) -> Repair | None:
-        """How the ordinary exchange begins for a forwarded request that was refused; None if it could not be read, or
-        goes on from what its provider has stored.
-        """
-        if (
-            not served.prompt.messages
-            or self._state.has_unknown_previous
-            or served.prompt.state.conversation is not None
-        ):
-            return None
-
-        def repair(refused: RefusedBody) -> TranslatedExchange | None:
-            visibility = self._state.find_visibility(options.visibility)
-            try:
-                exchange = TranslatedExchange(
-                    call,
-                    self._caller,
-                    served,
-                    self._state,
-                    make_writer,
-                    notices,
-                    visibility=visibility,
-                    shows_thinking=self._shows_thinking,
-                    refused=refused,
-                )
-            except ConfigError:
-                return None
-            self._choose_target(call, Mode("translate", "its provider refused it as it was"))
-            return exchange
-
-        return repair
-
-    def _choose_target(self, call: Call, mode: Mode) -> None:
-        self.mode, self.reason = mode.name, mode.reason
-        self._caller.show_target(call, mode.name, mode.reason)
+    def _choose_target(self, call: Call, changes: Changes) -> None:
+        self.mode = "forward" if changes == Changes() else "translate"
+        self.reason = changes.request or changes.reply or f"{call.target.provider.name} speaks this dialect"
+        self._caller.show_target(call, self.mode, self.reason)
 
     def _begin(self, exchange: AnyExchange) -> AnyExchange:
         self._exchange = exchange
         return exchange
 
-    def _claim_forwarded(self, call: Call) -> Claim | None:
-        """How it is recorded whose a response is that the provider stores."""
+    def _claim(self, call: Call) -> Claim | None:
+        """Record which tenant owns a response that the provider stores."""
         state = self._state
         if self._caller.dialect != RESPONSES or not state.has_store or not state.wants_storing:
             return None
@@ -392,15 +353,6 @@ class RelayedReply:
         return lambda reply, writer: store_response(
             self._caller, state, served, reply, writer, {}, visibility=visibility
         )
-
-    def _record_forwarded(self, served: ServedRequest) -> Callable[[Reply], Flow[None]] | None:
-        """How the turn of a forwarded request is kept: some callers return less than they got, and one that returns
-        everything may ask another provider next.
-        """
-        state = self._state
-        if not served.prompt.messages:
-            return None
-        return lambda reply: state.record(state.make_carrier(), reply)
 
 
 def _answer_load(caller: Caller, served: ServedRequest, make_writer: MakeWriter) -> Flow[RelayOutcome]:

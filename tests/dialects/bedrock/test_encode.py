@@ -229,6 +229,23 @@ def test_F6_a_turn_goes_back_block_for_block_and_in_its_order() -> None:
 
 
 @pytest.mark.requirement("FT-28")
+@pytest.mark.parametrize(("model", "is_kept"), [(SONNET_4_5, False), (NOVA_2, True)])
+def test_claude_gets_no_id_of_another_model_that_it_refuses(model: str, is_kept: bool) -> None:
+    turns = [
+        {"role": "user", "content": [{"text": "?"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "functions.look:0", "name": "look", "input": {}}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "functions.look:0", "content": [{"text": "x"}]}}]},
+    ]
+    tools = {"tools": [{"toolSpec": {"name": "look", "inputSchema": {"json": {"type": "object"}}}}]}
+    read = find_dialect("bedrock").read(
+        json.dumps({"messages": turns, "toolConfig": tools}).encode(), f"/model/{model.partition(':')[2]}/converse"
+    )
+    messages = sent(read.prompt, model)[0]["messages"]
+    called = messages[1]["content"][0]["toolUse"]["toolUseId"]
+    assert called == messages[2]["content"][0]["toolResult"]["toolUseId"]
+    assert (called == "functions.look:0") is is_kept
+
+
 def test_H1_a_thought_without_a_signature_never_goes_back() -> None:
     history = (user("go"), assistant(Thought("leaky"), Text("42")), user("?"))
     for planned in (True, False):

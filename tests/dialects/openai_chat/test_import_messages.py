@@ -11,6 +11,7 @@ from asides.values.errors import ConfigError
 from asides.values.messages import Message
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
+from asides.wire.inline_tags import separate
 
 
 def parts(**message: Any) -> tuple[Part, ...]:
@@ -331,3 +332,25 @@ def test_the_cache_breakpoint_of_a_part_of_a_result_is_that_of_the_result(more: 
     (result,) = import_message({"role": "tool", "tool_call_id": "c1", "content": [part, *more]}).parts
     assert isinstance(result, ToolResult)
     assert result.cache is True
+
+
+_TEXTS = (
+    *("The end.", "to=self", "Thinking: no", "a < b", "x </think> y", "[1]", " <think>so</think>Hi", "\n", "t"),
+    *("<think>so</think>Hi", "[THINK]so[/THINK]Hi", "<|channel|>analysis<|message|>so<|end|>Hi", "A <think>so</think>"),
+)
+
+
+@pytest.mark.parametrize("text", _TEXTS)
+def test_tags_are_found_wherever_a_text_may_begin_with_one(text: str) -> None:
+    """Most texts hold no tag for certain, and are not searched. The result is the same."""
+    (message,) = import_messages([{"role": "assistant", "content": text}])
+    separated = separate(text, position="leading", starts_inside=False)
+    assert message.text == separated.text
+    assert "".join(part.text for part in message.parts if isinstance(part, Thought)) == (separated.thinking or "")
+
+
+@pytest.mark.parametrize("text", _TEXTS)
+@pytest.mark.parametrize("role", ["user", "developer", "assistant"])
+def test_a_plain_message_is_read_as_any_other(role: str, text: str) -> None:
+    (message,) = import_messages([{"role": role, "content": text}])
+    assert message == import_message({"role": role, "content": text})

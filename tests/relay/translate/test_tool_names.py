@@ -12,7 +12,7 @@ from asides.providers.find import find_target
 from asides.providers.provider import Target
 from asides.relay.translate.tool_names import map_tools
 from asides.relay.translate.translate_fields import UntranslatableField, find_tool_map
-from asides.relay.translate.translated_exchange import open_writer
+from asides.relay.written_exchange import open_writer
 from asides.values.events import Event, ReplyEnded, ReplyStarted, StopReason, TextDelta, ToolCallDelta
 from asides.values.messages import Prompt
 from asides.values.tools import Tool

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -21,6 +21,7 @@ from asides_batch import leases
 from asides_batch.leases import has_ended, name_machine
 from asides_stage.stage import Fail, OpenStage
 from tests.batch.test_live_runner import Command, Counting, wait_until
+from tests.batch.two_ray_nodes import RAY_ENVIRONMENT, TwoNodes, open_two_nodes
 from tests.cli.children import MODEL, command, environment
 from tests.servers import find_free_port
 
@@ -29,39 +30,17 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(find_spec("ray") is None, reason="needs asides[ray]"),
 ]
-_ENVIRONMENT = {
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Loopback alone.
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_worker_niceness": "0",  # Workers are nice by default, and starve beside other tests.
-}
-
-
-class TwoNodes(NamedTuple):
-    """The cluster."""
-
-    address: str
-    session: Path
-    """Where Ray keeps its logs."""
 
 
 @pytest.fixture(scope="module")
 def nodes(_nobodys_settings: Path) -> Iterator[TwoNodes]:
-    script = Path(__file__).with_name("two_ray_nodes.py")
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, str(script)], stdin=pipe, stdout=pipe, env=environment(_ENVIRONMENT), text=True
-    ) as cluster:
-        assert cluster.stdin is not None
-        assert cluster.stdout is not None
-        address, session = cluster.stdout.readline().split()
-        yield TwoNodes(address, Path(session))
-        cluster.stdin.close()
-        cluster.wait(60)
+    with open_two_nodes() as cluster:
+        yield cluster
 
 
 @pytest.fixture(autouse=True)
 def _on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in _ENVIRONMENT.items():
+    for name, value in RAY_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
 
 

@@ -20,7 +20,7 @@ from asides_gateway.access.key_store import KEY_FORM, digest_key
 from asides_gateway.gateway_settings import GatewaySettings, is_loopback
 
 if TYPE_CHECKING:
-    from multidict import CIMultiDictProxy
+    from asides_gateway.web import Headers
 
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 KEY_PARAMETER = "key"
@@ -50,7 +50,6 @@ class Refusal(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-Headers: TypeAlias = "CIMultiDictProxy[str]"
 Identified: TypeAlias = Identity | Refusal
 
 
@@ -78,10 +77,16 @@ class Authenticator:
         return self._has_static or self._is_closed or (records is not None and records.has_keys is not False)
 
     async def admit(
-        self, headers: Headers, query: str = "", *, is_open: bool = False, is_preflight: bool = False
+        self,
+        headers: Headers,
+        query: str = "",
+        *,
+        method: str = "POST",
+        is_open: bool = False,
+        is_preflight: bool = False,
     ) -> Identified:
         """The same as `identify`, with keys that only the database knows yet: each is looked for once."""
-        found = self.identify(headers, query, is_open=is_open, is_preflight=is_preflight)
+        found = self.identify(headers, query, method=method, is_open=is_open, is_preflight=is_preflight)
         if self._records is None or (isinstance(found, Refusal) and found.status not in (401, 503)):
             return found
         if isinstance(found, Identity) and (self.needs_key or is_open or is_preflight):
@@ -91,17 +96,23 @@ class Authenticator:
         for key in _list_keys(headers, query):
             if KEY_FORM.fullmatch(key) and self._records.can_look_up(digest := digest_key(key)):
                 is_busy = not await self._records.look_up(digest) or is_busy
-        found = self.identify(headers, query, is_open=is_open, is_preflight=is_preflight)
+        found = self.identify(headers, query, method=method, is_open=is_open, is_preflight=is_preflight)
         # Strangers who try many keys must not make a new one look wrong.
         return _BUSY if is_busy and isinstance(found, Refusal) and found.status == 401 else found
 
     def identify(
-        self, headers: Headers, query: str = "", *, is_open: bool = False, is_preflight: bool = False
+        self,
+        headers: Headers,
+        query: str = "",
+        *,
+        method: str = "POST",
+        is_open: bool = False,
+        is_preflight: bool = False,
     ) -> Identified:
         """Decide about a request. `query`: as it was sent. `is_open`: what it asks for needs no key. `is_preflight`: a
         browser asks whether the page of another site may send one.
         """
-        refusal, origin = self.check_browser(headers)
+        refusal, origin = self.check_browser(headers, method)
         if refusal is not None:
             return refusal
         if not self.needs_key or is_open or (is_preflight and origin):
@@ -111,7 +122,7 @@ class Authenticator:
             return Identity(found, origin)
         return found if isinstance(found, Refusal) else Identity(derive_record_tenant(found), origin, found)
 
-    def check_browser(self, headers: Headers) -> tuple[Refusal | None, str]:
+    def check_browser(self, headers: Headers, method: str) -> tuple[Refusal | None, str]:
         """Refuse what a page of a stranger made a browser send. Returns also the page of another site that may ask."""
         host = headers.get("Host", "")
         if (self._names_hosts or not self.needs_key) and host and not self._knows_host(host):
@@ -120,7 +131,7 @@ class Authenticator:
         if not origin:
             # Another port of this machine is of the same site, and none of ours.
             is_foreign = headers.get("Sec-Fetch-Site", "") in ("cross-site", "same-site")
-            is_link = headers.get("Sec-Fetch-Mode", "") == "navigate"
+            is_link = method in ("GET", "HEAD") and headers.get("Sec-Fetch-Mode", "") == "navigate"
             return (_refuse_origin("another site") if is_foreign and not is_link else None), ""
         if _is_own(origin, host):
             return None, ""

@@ -1,7 +1,7 @@
-"""The connections of a gateway: the bounds of heads, and what a client gets that speaks no HTTP. `GatewayRunner(app)`.
+"""One connection of a client of our own server: uvicorn's, with bounds and with answers that repeat nothing of what was
+sent.
 
-aiohttp bounds no time for a head, and writes the words of a request it cannot read into its answer and its log. Not
-here: bodies (read_body) and responses (relay_handler).
+Not here: bodies (read_body), responses (relay_handler), and the bounds of all connections together (http_server).
 """
 
 from __future__ import annotations
@@ -9,180 +9,274 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
-from itertools import pairwise
-from typing import Any, TypeAlias
+import sys
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-from aiohttp import web
+from httptools import HttpRequestParser
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from asides.relay.endpoints import NoEndpoint, find_endpoint
-from asides.relay.error_response import RelayRefusal, write_error_response
 from asides_gateway.authenticate import SAFE_HEADERS
-from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.fault_body import write_fault
+from asides_gateway.web import EXTENSION
 
-Handle: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+if TYPE_CHECKING:
+    from asides_gateway.http_server import ServerConfig
 
-_log = logging.getLogger("asides.gateway")
-_KEEPALIVE_SECONDS = 75.0
-"""How long a connection may rest between two requests. Longer than the proxies that are usual in front."""
-_MOST_LINE = 64 * 1024
-_MOST_FIELD = 64 * 1024
-_MOST_FIELDS = 200
+MAX_HEAD = 128 * 1024
+"""The bytes of a head: the request line and all headers together."""
+MAX_FIELDS = 200
+_NOT_HTTP = (
+    "this is no HTTP request, or its head is broken. To do: send it again, by HTTP and not HTTPS, with valid headers."
+)
+_TOO_LARGE = f"the headers of the request are too large. To do: send at most {MAX_FIELDS}, of {MAX_HEAD // 1024} KB."
+_FULL = "the gateway has as many connections as it may have. To do: try again later."
 
 
-class _Connection(web.RequestHandler):
+class _HeadTooLarge(Exception):
+    """A head is larger than it may be."""
+
+
+class _WithoutWords(logging.Filter):
+    """Removes from uvicorn's records what a client may have written."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        problem = record.exc_info[1] if record.exc_info else None
+        name = "" if problem is None else f": {type(problem).__name__}"
+        record.msg, record.args, record.exc_info = f"a response could not be completed{name}", (), None
+        return True
+
+
+_log = logging.getLogger("asides.gateway.http")
+_log.addFilter(_WithoutWords())
+_log.setLevel(logging.ERROR)
+
+
+class ClientConnection(HttpToolsProtocol):
     """One connection of a client."""
 
-    __slots__ = ("_first_line", "_head_seconds", "_head_timer")
+    config: ServerConfig
 
-    def __init__(self, manager: web.Server, *, head_seconds: float, **options: Any) -> None:
-        super().__init__(manager, **options)
-        self._head_seconds = head_seconds
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.logger = _log
+        self.access_log = False  # Ours shows no key and no query.
+        self.stalled_since: float | None = None
+        """When the client was first seen to take nothing of what waits for it."""
+        self.unsent = 0
+        """The bytes that waited for the client when they were last counted."""
+        self.had_request = False
+        """True once a request has arrived."""
+        self._is_refused = False
+        self._dropped = 0
+        """The bytes that arrived after a refusal."""
+        self._in_head = False
+        self._in_message = False
+        self._head_bytes = 0
+        """The bytes that arrived since the head under way began."""
         self._head_timer: asyncio.TimerHandle | None = None
-        self._first_line = b""
-        """How the last head begins: a head that cannot be read is answered in the dialect of its path."""
+        self._extensions: dict[str, Any] = {}
+        self._joined: _JoinedTransport | None = None
+        self._on_left: Callable[[], None] | None = None
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    # --- the connection -----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to watch the first head."""
         super().connection_made(transport)
+        self._extensions = {EXTENSION: {"abort": transport.abort, "watch": self._watch_client}}
+        self._joined = _JoinedTransport(transport, self.loop)
+        if len(self.connections) > self.config.max_connections:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
+            return
         self._watch_head()
 
-    def connection_lost(self, exc: BaseException | None) -> None:
-        self._stop_watching()
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop watching."""
+        self._end_head()
         super().connection_lost(exc)
+        if self._on_left is not None:
+            self._on_left()
 
     def data_received(self, data: bytes) -> None:
-        count = self._request_count
-        if self._head_timer is not None or self._is_waiting():
-            if (begins := _FIRST_LINE.match(data)) is not None:
-                self._first_line = begins[0]
-            data = join_agents(data)
+        """Parse what arrived."""
+        if self._is_refused:
+            self._dropped += len(data)
+            if self._dropped > _MAX_DROPPED:
+                self.transport.abort()
+            return
+        counts = self._in_head or not self._in_message
+        if counts:
+            if b"h2c" in data:
+                data = refuse_http2(data)
+            self._head_bytes += len(data)
+            self.config.head_bytes += len(data)
         super().data_received(data)
-        if self._request_count != count:
-            self._stop_watching()
-        elif self._head_timer is None and self._is_waiting():
+        if not self._in_head:
+            if self._head_bytes:
+                self._end_head()
+        elif self._head_bytes > MAX_HEAD or len(self.headers) > MAX_FIELDS:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _TOO_LARGE)
+        elif self.config.head_bytes > self.config.max_head_bytes:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
+        elif self._head_timer is None:
             # The first bytes of a head that is not whole.
             self._watch_head()
 
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Answer what aiohttp cannot read, and errors of handlers, without a word of the request."""
-        del message
-        if status >= 500:
-            _log.error("a request could not be answered: %s", type(exc).__name__)
+    @property
+    def is_idle(self) -> bool:
+        """True between two requests."""
+        return not self.had_request or self.cycle.response_complete
+
+    def timeout_keep_alive_handler(self) -> None:
+        """The connection has rested long enough."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # The client took nothing for as long.
         else:
-            _log.debug("a request could not be read: %s", type(exc).__name__)
-        if request.writer.output_size > 0:
-            raise ConnectionError("the response has begun")
-        words = _FAULT if status >= 500 else _UNREADABLE
-        kind = "api_error" if status >= 500 else "invalid_request_error"
-        body = msgspec.json.encode(
-            {"type": "error", "error": {"type": kind, "message": words, "code": None, "param": None}}
-        )
-        if (dialect := _find_dialect(self._first_line)) is not None:
-            body = write_error_response(RelayRefusal(words, status=status), dialect).body
-        headers = {**SAFE_HEADERS, "server": "asides", "content-type": "application/json"}
-        response = web.Response(status=status, body=body, headers=headers)
-        response.force_close()
-        return response
+            super().timeout_keep_alive_handler()
 
-    def log_exception(self, *args: Any, **more: Any) -> None:
-        """Log without the text of an exception."""
-        problem = more.get("exc_info")
-        _log.error("a connection failed: %s", type(problem).__name__ if isinstance(problem, BaseException) else args[0])
+    # --- heads --------------------------------------------------------------------------------------------------------
 
-    def _is_waiting(self) -> bool:
-        """Whether no request is under way."""
-        return self._waiter is not None and not self._waiter.done()
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        super().on_message_begin()
+        self._in_head = self._in_message = True
+        self.scope["extensions"] = self._extensions
+
+    def on_headers_complete(self) -> None:
+        """A head has ended."""
+        headers = self.headers
+        if len(headers) > MAX_FIELDS or (self._head_bytes > MAX_HEAD and self._measure_head() > MAX_HEAD):
+            raise _HeadTooLarge
+        is_1_0 = self.parser.get_http_version() == "1.0"
+        hosts = sum(name == b"host" for name, _ in headers)
+        if hosts > 1 or not (hosts or is_1_0):
+            raise ValueError("no host, or several")
+        self._in_head = False
+        super().on_headers_complete()
+        self.had_request = True
+        self.cycle.transport = self._joined  # type: ignore[assignment] # it has what the cycle uses
+        if is_1_0:
+            # No chunks: the end of the connection is that of the body.
+            self.cycle.chunked_encoding = False
+            self.cycle.expected_content_length = sys.maxsize
+            self.scope["extensions"] = {EXTENSION: {**self._extensions[EXTENSION], "until_close": True}}
+
+    def on_message_complete(self) -> None:
+        """A request has arrived in full."""
+        super().on_message_complete()
+        self._in_message = False
+
+    def _measure_head(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def _watch_head(self) -> None:
-        self._head_timer = self._loop.call_later(self._head_seconds, self._end_slow_head)
+        self._head_timer = self.loop.call_later(self.config.head_seconds, self._end_slow_head)
 
-    def _stop_watching(self) -> None:
+    def _end_head(self) -> None:
+        self.config.head_bytes -= self._head_bytes
+        self._head_bytes = 0
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
     def _end_slow_head(self) -> None:
         self._head_timer = None
-        if self._is_waiting():
-            self.force_close()
+        if self._in_head or self.is_idle:
+            self.transport.abort()
+
+    def _watch_client(self, on_left: Callable[[], None] | None) -> None:
+        """Call this when the client leaves; None: no longer."""
+        if on_left is not None and self.transport.is_closing():
+            on_left()
+        else:
+            self._on_left = on_left
+
+    # --- refusals -----------------------------------------------------------------------------------------------------
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what cannot be parsed."""
+        del msg
+        if self._in_head and (self._measure_head() > MAX_HEAD or len(self.headers) > MAX_FIELDS):
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _TOO_LARGE)
+        else:
+            self._refuse(HTTPStatus.BAD_REQUEST, _NOT_HTTP)
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        """Answer outside of the application, and close the connection."""
+        self._is_refused = True
+        if status is HTTPStatus.SERVICE_UNAVAILABLE:
+            self.config.note_full()
+        if not self.is_idle and self.cycle.response_started:
+            self.transport.abort()
+            return
+        path = self.url.partition(b"?")[0].decode("latin-1") if self._in_message else ""
+        body = write_fault(message, status, path)
+        if self._in_head:
+            # One read may bring thousands of headers, or 256 KB of one.
+            self.headers.clear()
+            self.url = b""
+            self.parser = HttpRequestParser(self)
+        headers = {
+            **SAFE_HEADERS,
+            "server": "asides",
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            "connection": "close",
+        }
+        lines = [f"HTTP/1.1 {status.value} {status.phrase}", *(f"{name}: {value}" for name, value in headers.items())]
+        self.transport.write("\r\n".join([*lines, "", ""]).encode() + body)
+        self._end_head()
+        # What still arrives is dropped for a moment: closing now would reset the connection, and lose the answer.
+        self._head_timer = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        else:
+            self.transport.close()
 
 
-_FIRST_LINE = re.compile(rb"([A-Z]{3,10}) (/[^ ?\r\n]{0,4096})(?:\?[^ \r\n]*)? HTTP/1")
-_AGENT = re.compile(rb"\r\nuser-agent:[ \t]*([^\r\n]*)", re.IGNORECASE)
+class _JoinedTransport:
+    """Writes the head of a response together with the first part of its body, in one packet."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held = b""
+        self._is_scheduled = False
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        """Write, at the latest when the event loop turns."""
+        if self._held:
+            self._transport.write(self._held + data)
+            self._held = b""
+        elif data.startswith(b"HTTP/1.1 ") and not self._is_scheduled:
+            self._held, self._is_scheduled = data, True
+            self._loop.call_soon(self._flush)
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close the connection after what was written."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        self._is_scheduled = False
+        if self._held:
+            self._transport.write(self._held)
+            self._held = b""
 
 
-def join_agents(data: bytes) -> bytes:
-    """The bytes that begin with a head, its User-Agent in one header: some clients send two, one of their own and one
-    of a library below, and servers accept that (pydantic-ai with google-genai, 2026-11).
+_LINGER_SECONDS = 2.0
+_MAX_DROPPED = 1024 * 1024
+_OFFER = re.compile(rb"\r\nupgrade(?=:[ \t]*h2c[ \t]*\r\n)", re.IGNORECASE)
+
+
+def refuse_http2(data: bytes) -> bytes:
+    """The bytes that begin with a head, without an offer to change to HTTP/2: the parser would take the body for bytes
+    of that protocol.
     """
-    end = data.find(b"\r\n\r\n")
-    head = data if end < 0 else data[:end]
-    found = list(_AGENT.finditer(head))
-    if len(found) < 2:
-        return data
-    joined = b"\r\nuser-agent: " + b" ".join([agent[1] for agent in found])
-    pieces = [head[: found[0].start()], joined]
-    pieces += [head[one.end() : other.start()] for one, other in pairwise(found)]
-    return b"".join([*pieces, head[found[-1].end() :], data[len(head) :]])
-
-
-def _find_dialect(first_line: bytes) -> str | None:
-    """The dialect of a path for replies or their like; None for others, and for what is no HTTP."""
-    parsed = _FIRST_LINE.match(first_line)
-    if parsed is None or parsed[2] == b"/":
-        return None
-    method, path = parsed[1].decode(), parsed[2].decode("latin-1")
-    try:
-        return find_endpoint(method, path, "", {}).dialect
-    except NoEndpoint as problem:
-        return problem.dialect
-
-
-_UNREADABLE = (
-    "this is no HTTP request, or its head is too large. To do: send fewer or smaller headers, by HTTP and not HTTPS."
-)
-_FAULT = "the gateway failed to answer this request. To do: try again."
-
-
-class _Server(web.Server):
-    """Makes a connection for each client."""
-
-    def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
-
-
-class GatewayRunner(web.AppRunner):
-    """What serves an application on the sites that are added to it."""
-
-    def __init__(self, app: web.Application, settings: GatewaySettings, handle: Handle) -> None:
-        """`handle`: answers each request, as the application would."""
-        self._handle = handle
-        super().__init__(
-            app,
-            # A client that leaves ends its request, and with it the request to the provider.
-            handler_cancellation=True,
-            # Ours shows no key and no query.
-            access_log=None,
-            # Bounded, by read_body.
-            auto_decompress=False,
-            shutdown_timeout=settings.drain_seconds,
-            keepalive_timeout=_KEEPALIVE_SECONDS,
-            max_line_size=_MOST_LINE,
-            max_field_size=_MOST_FIELD,
-            max_headers=_MOST_FIELDS,
-            head_seconds=settings.head_seconds,
-        )
-
-    async def _make_server(self) -> web.Server:
-        server = await super()._make_server()
-        # aiohttp has no other way to a connection of one's own.
-        server.__class__ = _Server
-        server.request_handler = self._handle  # type: ignore[assignment] # its requests are those of an application
-        return server
+    head, end, rest = data.partition(b"\r\n\r\n")
+    return _OFFER.sub(b"\r\nx-offer", head + end[:2]) + end[2:] + rest

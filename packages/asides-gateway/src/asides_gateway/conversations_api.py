@@ -8,7 +8,6 @@ from io import BytesIO
 from typing import Annotated, Any
 
 import msgspec
-from aiohttp import web
 
 from asides import __version__
 from asides.conversations.async_ import AsyncConversation
@@ -18,6 +17,7 @@ from asides.relay.routes import find_route
 from asides.values.attachments import read_attachment
 from asides.values.errors import ConfigError
 from asides.values.parts import Part
+from asides_gateway import web
 from asides_gateway.access.turn_meter import TurnMeter
 from asides_gateway.page_messages import read_note, show_message
 from asides_gateway.page_models import (
@@ -48,7 +48,7 @@ from asides_gateway.page_store import PageStore, StoredMessage
 from asides_gateway.page_tables import MOST_TITLE, NO_LIMIT, PageConversation, PageSettings
 from asides_gateway.page_turn import PageStream, PageTurn
 from asides_gateway.requests_api import captures_bodies
-from asides_gateway.service import BUSY, Service
+from asides_gateway.service import Service
 from asides_gateway.watched_turn import ServiceClient, WatchedTurn
 
 PREFIX = "/ui/api"
@@ -157,7 +157,7 @@ class ConversationsApi:
                 "default_model": await self._find_default(request),
                 "efforts": ALL_EFFORTS,
                 "keeps_thinking": self._service.builder.settings.keep_thinking,
-                "inspector": {"captures_bodies": captures_bodies(request, self._find_tenant(request))},
+                "inspector": {"captures_bodies": captures_bodies(self._service, self._find_tenant(request))},
             }
         )
 
@@ -292,12 +292,12 @@ class ConversationsApi:
         chosen = await asyncio.to_thread(
             lambda: choose_model(name, thinking, service.builder, may_name_files=is_owner, allowed=allowed)
         )
-        if service.is_busy:
-            raise PageError(BUSY, "too_many", 503)
+        if (busy := service.find_busy(identity.tenant)) is not None:
+            raise PageError(busy.message, "too_many", busy.status)
         key, meter = identity.key, TurnMeter(service.meters, identity.key)
         watched = WatchedTurn(request, service, identity.tenant, "" if key is None else key.id)
         turn = PageTurn(self.store, found, chosen, watched, service.builder.visibility, meter)
-        service.open_requests += 1
+        service.begin_request(identity.tenant)
         try:
             stream = await turn.open(text, files)
             await self._keep_choice(request, found, chosen, thinking)
@@ -313,7 +313,7 @@ class ConversationsApi:
                 await page.close()
             return page.response
         finally:
-            service.open_requests -= 1
+            service.end_request(identity.tenant)
             await turn.close()
 
     async def _keep_choice(
@@ -379,7 +379,8 @@ def _read_files(files: list[NewFile]) -> tuple[Part, ...]:
 def _show(conversation: PageConversation) -> dict[str, Any]:
     return {
         "id": conversation.id,
-        "title": conversation.title,
+        # Made of the first words, which text files may follow.
+        "title": conversation.title.partition(" <file name=")[0],
         "model": conversation.model,
         "thinking": conversation.thinking,
         "created_at": conversation.created,

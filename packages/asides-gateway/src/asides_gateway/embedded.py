@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -12,22 +11,20 @@ from functools import partial
 from typing import Self
 
 try:
-    from aiohttp import web
+    from asides_gateway.http_server import GatewayServer
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
-        "a gateway needs aiohttp, which is not installed. To do: pip install 'asides[gateway]'.", name=missing.name
+        f"a gateway needs {missing.name}, which is not installed. To do: pip install 'asides[gateway]'.",
+        name=missing.name,
     ) from None
 
 from asides.options import Options
 from asides.settings import Settings
-from asides_gateway.drain import drain
 from asides_gateway.gateway_settings import GatewaySettings
-from asides_gateway.health import DRAINING
 from asides_gateway.listen import close_sockets, name_address, open_sockets
-from asides_gateway.request_summaries import open_summaries
+from asides_gateway.mounted import open_application
 from asides_gateway.service import Service
-from asides_gateway.watcher import RequestWatcher, list_span_watchers
-from asides_gateway.web_app import make_app, make_runner
+from asides_gateway.watcher import RequestWatcher
 
 _END_SECONDS = 10.0
 
@@ -115,28 +112,19 @@ class Gateway:
 
     async def _serve(self, ready: Future[tuple[str, Callable[[], object]]]) -> None:
         settings = self._settings
-        self._service = service = Service(settings, self._call_settings, options=self._options)
-        summaries = open_summaries(service)
-        service.watchers.extend((*self._watchers, *list_span_watchers()))
-        app = make_app(service)
-        runner = make_runner(app)
-        await runner.setup()
-        summaries.start()
-        sockets: list[socket.socket] = []
-        try:
+        opening = open_application(settings, self._call_settings, self._options, self._watchers)
+        async with opening as (self._service, app):
             sockets = open_sockets(settings.host, settings.port)
-            for each in sockets:
-                await web.SockSite(runner, each).start()
-            stop = asyncio.Event()
-            tell_to_stop = partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set)
-            ready.set_result((name_address(sockets[0]), tell_to_stop))
-            await stop.wait()
-            app[DRAINING].set()
-            await drain(runner, settings.drain_seconds)
-        finally:
-            await summaries.close()
-            await runner.cleanup()
-            close_sockets(sockets)
+            try:
+
+                def announce() -> None:
+                    tell_to_stop = partial(asyncio.get_running_loop().call_soon_threadsafe, server.stop)
+                    ready.set_result((name_address(sockets[0]), tell_to_stop))
+
+                server = GatewayServer(app, settings, announce)
+                await server.serve(sockets)
+            finally:
+                close_sockets(sockets)
 
     def __repr__(self) -> str:
         return f"Gateway({self._url or 'not open'})"

@@ -7,42 +7,45 @@ it has to do without.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 
-from aiohttp import web
-
 from asides.database import StoreUnavailable
+from asides_gateway import web
 from asides_gateway.service import Service
 
 _log = logging.getLogger("asides.gateway")
 _STORE_SECONDS = 2.0
-_HEADERS = {"cache-control": "no-store", "server": "asides"}
+_HEADERS = {"cache-control": "no-store", "content-type": "application/json; charset=utf-8"}
 
 STORE = "store"
 """The word for a store that instances share, among what does not work now."""
 HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
-DRAINING = web.AppKey("draining", asyncio.Event)
-"""Set when the gateway takes no more requests."""
 
 
 def add_health(app: web.Application, service: Service) -> None:
     """Answer /healthz and /readyz, to GET and HEAD."""
-    app[DRAINING] = draining = asyncio.Event()
+    draining = app.draining
 
     async def answer_health(_: web.Request) -> web.Response:
-        return web.json_response({"status": "alive"}, headers=_HEADERS)
+        return _answer({"status": "alive"})
 
     async def answer_readiness(_: web.Request) -> web.Response:
         problem = "the gateway is ending" if draining.is_set() else await find_store_problem(service)
         if problem is not None and (draining.is_set() or not service.database.is_shared):
-            return web.json_response({"status": "not ready", "reason": problem}, status=503, headers=_HEADERS)
+            return _answer({"status": "not ready", "reason": problem}, 503)
         # All instances would leave at once if one shared store were a reason to.
-        degraded = [*([] if problem is None else [STORE]), *service.list_degraded()]
+        has_failed = problem is not None or service.has_store_failed
+        degraded = [*([STORE] if has_failed else []), *service.list_degraded()]
         answer = {"status": "ready", "degraded": degraded} if degraded else {"status": "ready"}
-        return web.json_response(answer, headers=_HEADERS)
+        return _answer(answer)
 
-    app.router.add_get("/healthz", answer_health)
-    app.router.add_get("/readyz", answer_readiness)
+    app.add_get("/healthz", answer_health)
+    app.add_get("/readyz", answer_readiness)
+
+
+def _answer(value: object, status: int = 200) -> web.Response:
+    return web.Response(text=json.dumps(value), status=status, headers=_HEADERS)
 
 
 async def find_store_problem(service: Service) -> str | None:

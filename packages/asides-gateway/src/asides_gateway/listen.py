@@ -13,6 +13,9 @@ from asides.values.errors import ConfigError
 _NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 """What a machine without IPv6 says about an address of it."""
 
+SEND_BUFFER = 128 * 1024
+"""The bytes that the kernel keeps for a client, twice over on Linux."""
+
 
 def can_share_ports() -> bool:
     """Whether several processes may listen on one port, and the system shares the connections out among them."""
@@ -76,6 +79,9 @@ def _bind(family: int, address: str, port: int, *, shares: bool) -> socket.socke
         if os.name == "posix":
             # A port whose last connections are still being closed is free.
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted connections inherit it. The kernel's own size grows to megabytes, which a client that does not read
+        # makes the gateway take from its provider and keep.
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         if shares:
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if family == socket.AF_INET6:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aiohttp import web
+from asides_gateway import web
 
 try:
     from prometheus_client import (
@@ -271,7 +271,7 @@ def add_metrics(app: web.Application, metrics: Metrics) -> None:
         headers = {"content-type": CONTENT_TYPE, "cache-control": "no-store", "server": "asides"}
         return web.Response(body=metrics.write(), headers=headers)
 
-    app.router.add_get(METRICS_PATH, answer)
+    app.add_get(METRICS_PATH, answer)
 
 
 def make_folder() -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
-from aiohttp import web
 
 from asides.conversations.store import StoreConflict
 from asides.database import StoreError
 from asides.relay.error_response import RelayRefusal
 from asides.values.errors import AsidesError, ConfigError, ProviderError
 from asides.values.parts import is_too_deep
+from asides_gateway import web
 from asides_gateway.authenticate import SAFE_HEADERS, Authenticator, Identity, Refusal
 from asides_gateway.gateway_settings import MEGABYTE, GatewaySettings
 from asides_gateway.read_body import read_body
@@ -22,7 +22,7 @@ from asides_gateway.read_body import read_body
 _log = logging.getLogger("asides.gateway")
 
 Body = TypeVar("Body", bound=msgspec.Struct)
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = web.Handler
 
 MOST_BODY = 2 * MEGABYTE
 """The most bytes of a request of the page: a question and a few settings."""
@@ -50,19 +50,13 @@ def add_paths(app: web.Application, prefix: str, paths: Mapping[str, Mapping[str
     """Add the handlers of an API, by path and method. They need to come before a path that takes everything."""
     for path, methods in paths.items():
         for method, handler in methods.items():
-            app.router.add_route(method, prefix + path, answer_errors(handler))
-        app.router.add_route("*", prefix + path, refuse_methods(*methods))
+            app.add_route(method, prefix + path, answer_errors(handler))
+        app.add_route("*", prefix + path, refuse_methods(*methods))
 
 
 def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     """An answer in JSON."""
-    return web.Response(
-        body=msgspec.json.encode(value),
-        status=status,
-        headers={**HEADERS, **(headers or {})},
-        content_type="application/json",
-        charset="utf-8",
-    )
+    return web.json_response(value, status=status, headers={**HEADERS, **(headers or {})})
 
 
 def answer_error(message: str, code: str, status: int, headers: Mapping[str, str] | None = None) -> web.Response:
@@ -140,7 +134,7 @@ def find_tenant(request: web.Request, authenticator: Authenticator) -> str:
 
 def find_identity(request: web.Request, authenticator: Authenticator) -> Identity:
     """Who asks, with the limits of the key. Raises PageError as `find_tenant` does."""
-    found = authenticator.identify(request.headers, request.rel_url.raw_query_string)
+    found = authenticator.identify(request.headers, request.raw_query, method=request.method)
     if isinstance(found, Refusal):
         raise PageError(found.message, found.code, found.status)
     return found
@@ -148,7 +142,7 @@ def find_identity(request: web.Request, authenticator: Authenticator) -> Identit
 
 def read_id(request: web.Request) -> str:
     """The id of a conversation in the path. Raises PageError for one that cannot be."""
-    identifier = request.match_info["id"]
+    identifier = request.match["id"]
     if _ID.fullmatch(identifier) is None:
         raise refuse_unknown()
     return identifier

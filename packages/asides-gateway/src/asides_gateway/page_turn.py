@@ -6,13 +6,12 @@ However it ends, what arrived is in the conversation, with a note about how it e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from secrets import token_hex
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from asides.conversations.async_ import AsyncConversation, AsyncConversationStream, run_to_end
 from asides.database import StoreError
@@ -24,6 +23,7 @@ from asides.values.messages import Message
 from asides.values.parts import Part, Text
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
+from asides_gateway import web
 from asides_gateway.access.turn_meter import TurnMeter
 from asides_gateway.gateway_settings import GatewaySettings
 from asides_gateway.page_events import PING, EventWriter, write_event
@@ -105,7 +105,10 @@ class PageTurn:
             text = self._choose_continuation(conversation.messages)
             options = merge_options(options, Options(recover=True))
         if text is not None:
-            conversation.append(Message("user", attach(files, (Text(text),))) if files else text)
+            # The question leads: a title is made of the first words.
+            others = [part for part in files if not isinstance(part, Text)]
+            texts = [part for part in files if isinstance(part, Text)]
+            conversation.append(Message("user", attach(others, (Text(text), *texts))) if files else text)
             self._has_question = True
         self._length = len(conversation.messages)
         try:
@@ -152,12 +155,12 @@ class PageTurn:
         except AsidesError as problem:
             error, stopped = problem, "error"
         except (asyncio.CancelledError, ConnectionError):
-            await self._end(stream, "stopped", None)
+            await finish(self._end(stream, "stopped", None))
             raise
         except Exception as problem:  # noqa: BLE001 - whatever is wrong with us, the page gets an end
             report_fault(problem)
             error, stopped = ProtocolError(_FAULT), "error"
-        last = await self._end(stream, stopped, error)
+        last = await finish(self._end(stream, stopped, error))
         # Whoever sees the last event may ask again at once, also another instance.
         await self._release()
         await write(writer.finish() + last)
@@ -254,6 +257,23 @@ class PageTurn:
                 await run_to_end(lambda: self._store.release(self._about, self._holder))
 
 
+async def finish(work: Coroutine[Any, Any, bytes]) -> bytes:
+    """Do the work to its end, however often this task is cancelled: a reader that stops is noticed by a failed write
+    first, and by the lost connection later.
+    """
+    running = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not running.done():
+        try:
+            await asyncio.wait([running])
+        except asyncio.CancelledError as problem:
+            cancelled = problem
+    if cancelled is not None:
+        running.exception()
+        raise cancelled
+    return running.result()
+
+
 def _find_stop(reply: Reply) -> str | None:
     """Why an answer is not whole; None if it is."""
     if reply.outcome in ("starved", "unterminated", "unanswered", "refused", "filtered"):
@@ -263,7 +283,7 @@ def _find_stop(reply: Reply) -> str | None:
 
 class PageStream:
     """The response of a turn: server-sent events, with a ping whenever nothing was written for some seconds, so that
-    nobody on the way gives up. A client that takes nothing for too long is cut off.
+    nobody on the way gives up.
     """
 
     def __init__(self, request: web.Request, settings: GatewaySettings, see_bytes: Callable[[int], None]) -> None:
@@ -293,15 +313,11 @@ class PageStream:
             rest = self._last + pause - self._loop.time()
             if rest > 0:
                 await asyncio.sleep(rest)
-            elif not self._request.protocol.writing_paused:
+            elif not self._request.is_sending:
                 try:
                     await self.write(PING)
                 except ConnectionError:
                     return
-            elif self._loop.time() - self._last > self._settings.stall_seconds:
-                if self._request.transport is not None:
-                    self._request.transport.abort()
-                return
             else:
                 await asyncio.sleep(pause)
 

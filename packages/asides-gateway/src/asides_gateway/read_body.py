@@ -6,14 +6,12 @@ import asyncio
 from io import BytesIO
 from typing import Any
 
-from aiohttp import web
-
 from asides.relay.error_response import RelayRefusal
 from asides.transports.decompressor import Decompressor
 from asides.transports.http_response import BadEncoding
+from asides_gateway import web
 from asides_gateway.gateway_settings import MEGABYTE, GatewaySettings
 
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LONGEST_PAUSE = 30.0
 """The seconds that a body under way may pause."""
 _SLICE = 64 * 1024
@@ -26,22 +24,18 @@ _MOST_ENCODINGS = 2
 
 async def read_body(request: web.Request, settings: GatewaySettings) -> bytes:
     """The body of a request. Raises a RelayRefusal: too large (413), too slow (408), broken (400), or in an encoding
-    that nobody here knows (415). A client that asks first whether it may send gets its answer now.
+    that nobody here knows (415). A client that waits for 100-continue gets it when its body is first read.
     """
     most = settings.max_body
     length = request.content_length
     if length is not None and length > most:
         raise _refuse_size(most)
-    if not request.body_exists:
+    if not request.has_body:
         return b""
     encodings = _read_encodings(request)
-    content = request.content
-    if content.is_eof() and length is not None:
-        body = await content.read()
-    else:
-        if "Expect" in request.headers:
-            await _answer_expectation(request)
-        body = await _read_slowly(request, most, settings.body_seconds)
+    if request.headers.get("expect", "100-continue").lower() != "100-continue":
+        raise RelayRefusal("only 100-continue can be expected here.", status=417, headers={"connection": "close"})
+    body = await _read_parts(request, most, settings.body_seconds)
     if not encodings:
         return body
     if len(body) <= _WITHOUT_THREAD:
@@ -59,41 +53,28 @@ def decompress(body: bytes, encodings: list[str], most: int) -> bytes:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-async def _read_slowly(request: web.Request, most: int, seconds: float) -> bytes:
-    """Read what has not arrived yet."""
-    content = request.content
+async def _read_parts(request: web.Request, most: int, seconds: float) -> bytes:
     pieces: list[bytes] = []
     size = 0
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     try:
         async with asyncio.timeout_at(min(deadline, loop.time() + _LONGEST_PAUSE)) as limit:
-            while piece := await content.readany():
+            while not request.body_arrived:
+                piece = await request.receive_body()
                 size += len(piece)
                 if size > most:
                     raise _refuse_size(most)
                 pieces.append(piece)
-                limit.reschedule(min(deadline, loop.time() + _LONGEST_PAUSE))
+                if not request.body_arrived:
+                    limit.reschedule(min(deadline, loop.time() + _LONGEST_PAUSE))
     except TimeoutError:
         raise RelayRefusal(
             "the body of the request did not arrive in time. To do: send it again.",
             status=408,
             headers={"connection": "close"},
         ) from None
-    except web.RequestPayloadError:
-        raise RelayRefusal(
-            "the body of the request is broken: its chunks, or its length. To do: send it again.",
-            headers={"connection": "close"},
-        ) from None
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-async def _answer_expectation(request: web.Request) -> None:
-    """Let a client that waits for it send its body."""
-    if request.headers.get("Expect", "").lower() != "100-continue":
-        raise RelayRefusal("only 100-continue can be expected here.", status=417, headers={"connection": "close"})
-    await request.writer.write(_CONTINUE)
-    request.writer.output_size = 0  # The response has not begun.
 
 
 def _refuse_size(most: int) -> RelayRefusal:
@@ -110,9 +91,9 @@ def _refuse_size(most: int) -> RelayRefusal:
 
 
 def _read_encodings(request: web.Request) -> list[str]:
-    if "Content-Encoding" not in request.headers:
+    if "content-encoding" not in request.headers:
         return []
-    written = ",".join(request.headers.getall("Content-Encoding")).lower().split(",")
+    written = ",".join(request.headers.getall("content-encoding")).lower().split(",")
     names = [name.strip() for name in written if name.strip() not in ("", "identity")]
     known = [name for name in _ENCODINGS if name != "zstd" or _find_zstd() is not None]
     if len(names) > _MOST_ENCODINGS or any(name not in known for name in names):

@@ -1,4 +1,4 @@
-"""One relayed request over HTTP: the request of aiohttp → the relay → its response, written as it comes."""
+"""One relayed request over HTTP: the request → the relay → its response, written as it comes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 
-from aiohttp import web
-
 from asides.relay.endpoints import NoEndpoint, find_endpoint, name_request_id_header
 from asides.relay.error_response import RelayRefusal, write_error_response
 from asides.relay.relay import RelayExchange
 from asides.relay.relay_config import STREAM_HEADERS, make_request_id
 from asides.relay.relay_request import RelayOutcome, RelayRequest, ResponseStart
+from asides.relay.state.restore_state import STORE_FAILED
 from asides.relay.streams.relay_stream import AsyncRelayStream
+from asides_gateway import web
 from asides_gateway.access.key_meter import build_caller_limits
 from asides_gateway.authenticate import (
     SAFE_HEADERS,
@@ -30,7 +30,7 @@ from asides_gateway.authenticate import (
     write_preflight_headers,
 )
 from asides_gateway.read_body import read_body
-from asides_gateway.service import BUSY, Service
+from asides_gateway.service import Service
 from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher, begin_watching
 
 _log = logging.getLogger("asides.gateway")
@@ -45,19 +45,15 @@ _FAULT = "the gateway failed to answer this request. To do: try again; if it fai
 _BUSY_SECONDS = "5"
 
 
-class _StreamResponse(web.StreamResponse):
-    """A response whose head leaves together with its first bytes."""
-
-    _send_headers_immediately = False
-
-
 async def handle_relayed(request: web.Request, service: Service) -> web.StreamResponse:
     """Answer a request in its dialect. A client that leaves ends the request to the provider."""
-    started, at, url = time.monotonic(), time.time(), request.rel_url
-    method, path, query = request.method, url.raw_path, url.raw_query_string
+    started, at = time.monotonic(), time.time()
+    method, path, query = request.method, request.raw_path, request.raw_query
     asks_first = is_preflight(method, request.headers)
     is_open = method == "HEAD" and path == "/"
-    identity = await service.authenticator.admit(request.headers, query, is_open=is_open, is_preflight=asks_first)
+    identity = await service.authenticator.admit(
+        request.headers, query, method=method, is_open=is_open, is_preflight=asks_first
+    )
     headers = collect_headers(request)
     query = remove_key(query)
     refusal: RelayRefusal | None = None
@@ -66,11 +62,12 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
         identity = Identity()
     elif asks_first and identity.allowed_origin:
         return web.Response(status=204, headers=write_preflight_headers(identity.allowed_origin, request.headers))
-    elif service.is_busy:
-        refusal = RelayRefusal(BUSY, status=503, headers={"retry-after": _BUSY_SECONDS})
+    elif (busy := service.find_busy(identity.tenant)) is not None:
+        refusal = RelayRefusal(busy.message, status=busy.status, headers={"retry-after": _BUSY_SECONDS})
     name = make_request_id()
     relayed: RelayRequest | None = None
-    service.open_requests += 1
+    tenant = identity.tenant
+    service.begin_request(tenant)
     try:
         if refusal is None:
             try:
@@ -83,7 +80,7 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
             except RelayRefusal as problem:
                 refusal = problem
         dialect = find_dialect_of(method, path, query, headers)
-        client, address = read_client(headers), request.remote or ""
+        client, address = read_client(headers), request.remote
         key_id = "" if identity.key is None else identity.key.id
         info = RequestInfo(name, method, path, dialect, client, identity.tenant, started, at, relayed, address, key_id)
         answer = _Answer(request, service, info, identity)
@@ -91,7 +88,7 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
             return await answer.refuse(refusal or RelayRefusal(_FAULT, status=500))
         return await answer.relay(relayed)
     finally:
-        service.open_requests -= 1
+        service.end_request(tenant)
 
 
 class _Answer:
@@ -179,6 +176,8 @@ class _Answer:
             if self._stream is not None:
                 await self._stream.close()
                 self._outcome = self._stream.outcome
+                if self._outcome is not None and any(each.code == STORE_FAILED for each in self._outcome.notices):
+                    service.note_store_failure()
             self._tell_end(how)
         return response
 
@@ -197,8 +196,6 @@ class _Answer:
 
     async def _send_whole(self, status: int, headers: dict[str, str], body: bytes) -> web.StreamResponse:
         response = web.Response(status=status, headers=self._fit_headers(headers), body=body)
-        if headers.get("connection") == "close":
-            response.force_close()
         self._response = response
         self._note_first_byte()
         await response.prepare(self._request)
@@ -222,7 +219,7 @@ class _Answer:
         return response
 
     async def _open(self, start: ResponseStart) -> web.StreamResponse:
-        self._response = response = _StreamResponse(status=start.status, headers=self._fit_headers(start.headers))
+        self._response = response = web.StreamResponse(status=start.status, headers=self._fit_headers(start.headers))
         await response.prepare(self._request)
         return response
 
@@ -239,8 +236,7 @@ class _Answer:
                 await response.write_eof()
                 return response
         # A connection that breaks off is the only way left to say that this was not all.
-        if self._request.transport is not None:
-            self._request.transport.abort()
+        self._request.abort()
         return response
 
     def _fit_headers(self, headers: dict[str, str]) -> dict[str, str]:
@@ -270,12 +266,7 @@ class _Answer:
         if silent + 0.001 < seconds:
             self._timer = self._loop.call_at(self._touched + seconds, self._check_silence, seconds)
             return
-        if self._request.protocol.writing_paused:
-            if silent > self._service.settings.stall_seconds and self._request.transport is not None:
-                # It takes nothing, and holds a connection to a provider.
-                self._request.transport.abort()
-                return
-        elif self._ping is None or self._ping.done():
+        if not self._request.is_sending and (self._ping is None or self._ping.done()):
             self._ping = self._loop.create_task(self._send_ping())
         self._timer = self._loop.call_at(now + seconds, self._check_silence, seconds)
 
@@ -324,8 +315,7 @@ class _Answer:
 def collect_headers(request: web.Request) -> dict[str, str]:
     """The headers by their names in lower case, without credentials. Those that come twice are joined."""
     headers: dict[str, str] = {}
-    for name, value in request.headers.items():
-        name = name.lower()
+    for name, value in request.headers.list_pairs():
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     remove_credentials(headers)
     return headers

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from aiohttp import web
 
 from asides.values.visibility import Readable
+from asides_gateway import web
 from asides_gateway.page_events import PING, write_event
 from asides_gateway.page_requests import (
     EVENT_HEADERS,
@@ -32,7 +32,6 @@ from asides_gateway.shared_requests import find_instance, read_others, shares_re
 from asides_gateway.watched_turn import DIALECT as PAGE
 
 PREFIX = "/ui/api/requests"
-RECENT_REQUESTS = web.AppKey("recent_requests", RecentRequests)
 _KINDS: tuple[Readable, ...] = ("raw", "summary")
 _USUAL_REQUESTS = 200
 _PING_SECONDS = 10.0
@@ -60,7 +59,7 @@ def add_routes(app: web.Application, service: Service) -> None:
 
     recent = RecentRequests(make_capture, has_reader=has_reader)
     service.watchers.append(recent)
-    app[RECENT_REQUESTS] = recent
+    service.recent_requests = recent
     api = RequestsApi(service, recent)
     paths: dict[str, dict[str, Handler]] = {
         "": {"GET": api.list_requests},
@@ -77,9 +76,9 @@ def add_routes(app: web.Application, service: Service) -> None:
     app.on_shutdown.append(end_feeds)
 
 
-def captures_bodies(request: web.Request, tenant: str) -> bool:
+def captures_bodies(service: Service, tenant: str) -> bool:
     """Whether the bodies of whoever asks are kept."""
-    recent = request.app.get(RECENT_REQUESTS)
+    recent = service.recent_requests
     return recent is not None and recent.captures(tenant)
 
 
@@ -118,9 +117,9 @@ class RequestsApi:
         """Everything about one request."""
         tenant = self._find_tenant(request)
         check_query(request)
-        seen = self._recent.find(tenant, request.match_info["id"])
+        seen = self._recent.find(tenant, request.match["id"])
         if seen is None:
-            instance = await find_instance(self._service, tenant, request.match_info["id"])
+            instance = await find_instance(self._service, tenant, request.match["id"])
             raise _refuse_unknown(self._service.settings.workers, instance)
         await _price([seen])
         await asyncio.to_thread(seen.black_out)
@@ -200,9 +199,8 @@ def _price_all(seen: Sequence[SeenRequest]) -> None:
 def _write_curl(request: web.Request, seen: SeenRequest) -> str:
     if seen.dialect == PAGE:
         return ""  # A turn of a conversation is repeated there.
-    origin = f"{request.scheme}://{request.host}"
     return write_curl(
-        origin,
+        request.origin,
         seen.method,
         seen.path,
         seen.dialect,

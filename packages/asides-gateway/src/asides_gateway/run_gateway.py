@@ -15,24 +15,22 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-
-from aiohttp import web
+from typing import NoReturn
 
 from asides.telemetry.exporters import Telemetry, start_telemetry
 from asides_gateway.access_log import AccessLog, flush_log
-from asides_gateway.drain import drain
+from asides_gateway.file_limit import raise_file_limit
 from asides_gateway.gateway_settings import GatewaySettings
-from asides_gateway.health import DRAINING
+from asides_gateway.http_server import GatewayServer
 from asides_gateway.listen import close_sockets, name_address, open_sockets
 from asides_gateway.metrics import Metrics, add_metrics, remove_folder
 from asides_gateway.reload_settings import LoadedSettings, Reloader, SettingsSource
 from asides_gateway.request_summaries import open_summaries
 from asides_gateway.service import Service
 from asides_gateway.watcher import list_span_watchers
-from asides_gateway.web_app import make_app, make_runner
+from asides_gateway.web_app import make_app
 
 _log = logging.getLogger("asides.gateway")
-_BACKLOG = 1024
 _MOST_NEW_OBJECTS = 20_000
 """The new objects after which Python looks for cycles. Hardly any of a request are in one, and looking takes time."""
 
@@ -50,6 +48,7 @@ def run_gateway(
     `announce` gets the address once it is open. `source`: where changed settings come from. `shares_port`: other
     processes listen there too. `parent`: a pipe that ends with the process that started this one.
     """
+    raise_file_limit()
     sockets = open_sockets(loaded.gateway.host, loaded.gateway.port, shares=shares_port)
     try:
         with asyncio.Runner(loop_factory=find_loop_factory()) as runner:
@@ -83,7 +82,7 @@ class _Process:
         self._announce = announce
         self._source = source
         self._parent = parent
-        self._told_to_end = asyncio.Event()
+        self._server: GatewayServer | None = None
 
     async def serve(self) -> int:
         """Serve until a signal comes, then let replies end."""
@@ -96,31 +95,29 @@ class _Process:
         service.watchers += list_span_watchers()
         app = make_app(service)
         add_metrics(app, metrics)
-        runner = make_runner(app)
-        await runner.setup()
+        self._server = server = GatewayServer(app, service.settings, self._serving)
+        await app.startup()
         reloader = None if self._source is None else Reloader(service, self._source, count=metrics.count_reload)
         reloading = None if reloader is None else asyncio.create_task(reloader.run())
         summaries.start()
         try:
             self._listen_to_signals(reloader)
-            for each in self._sockets:
-                await web.SockSite(runner, each, backlog=_BACKLOG).start()
-            loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
-            _log.info("process %d serves %s (%s)", os.getpid(), name_address(self._sockets[0]), loop)
-            _spare_the_collector()
-            self._announce(name_address(self._sockets[0]))
-            await self._told_to_end.wait()
-            app[DRAINING].set()
-            await drain(runner, service.settings.drain_seconds)
+            await server.serve(self._sockets)
         finally:
             if reloading is not None:
                 reloading.cancel()
             await summaries.close()
-            await runner.cleanup()
+            await app.cleanup()
             if telemetry is not None:
                 await asyncio.to_thread(telemetry.close)
         flush_log()
         return 0
+
+    def _serving(self) -> None:
+        loop = type(asyncio.get_running_loop()).__module__.partition(".")[0]
+        _log.info("process %d serves %s (%s)", os.getpid(), name_address(self._sockets[0]), loop)
+        _spare_the_collector()
+        self._announce(name_address(self._sockets[0]))
 
     # --- signals ------------------------------------------------------------------------------------------------------
 
@@ -138,11 +135,12 @@ class _Process:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up, reloader)
 
     def _end(self, number: int) -> None:
-        if self._told_to_end.is_set():
+        server = self._server
+        if server is None or server.should_exit:
             _log.warning("process %d ends at once: replies under way are cut", os.getpid())
             _leave(128 + number)
         _log.info("process %d ends when the replies under way have ended; a second signal ends it at once", os.getpid())
-        self._told_to_end.set()
+        server.stop()
 
     def _hang_up(self, reloader: Reloader | None) -> None:
         """Reload the settings. If the terminal is gone that the gateway was started at, end."""
@@ -192,6 +190,6 @@ def is_terminal_gone() -> bool:
     return False
 
 
-def _leave(code: int) -> None:
+def _leave(code: int) -> NoReturn:
     flush_log()
     os._exit(code)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from importlib import resources
 from typing import NamedTuple
+from urllib.parse import quote
 
-from aiohttp import web
-
+from asides_gateway import web
 from asides_gateway.service import Service
 
 FIRST_FILE = "index.html"
@@ -49,13 +49,13 @@ def read_page() -> dict[str, PageFile]:
         content_type = CONTENT_TYPES.get("." + entry.name.rpartition(".")[2])
         if content_type is not None and entry.is_file():
             body = entry.read_bytes()
-            found[entry.name] = PageFile(body, content_type, hashlib.sha256(body).hexdigest()[:32])
+            found[entry.name] = PageFile(body, content_type, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
     return found
 
 
 def is_browser_at_root(request: web.Request) -> bool:
     """Whether a person opens the address in a browser. Clients of Ollama ask there too, for any type."""
-    return request.method == "GET" and request.path == "/" and "text/html" in request.headers.get("accept", "")
+    return request.method == "GET" and request.raw_path == "/" and "text/html" in request.headers.get("accept", "")
 
 
 def add_routes(app: web.Application, service: Service) -> None:
@@ -65,23 +65,21 @@ def add_routes(app: web.Application, service: Service) -> None:
     files = read_page()
 
     async def serve(request: web.Request) -> web.StreamResponse:
-        name = request.match_info.get("name", FIRST_FILE)
+        name = request.match.get("name", FIRST_FILE)
         file = files.get(name)
         if file is None:
             return web.Response(status=404, text="The page has no such file.\n", headers=HEADERS)
-        response = web.Response(body=file.body, headers={**HEADERS, "content-type": file.content_type})
-        response.etag = file.etag
-        asked = request.if_none_match
-        if asked is not None and any(tag.value in (file.etag, "*") for tag in asked):
-            return web.Response(status=304, headers={**HEADERS, "etag": response.headers["etag"]})
-        return response
+        known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+        if file.etag in known or "*" in known:
+            return web.Response(status=304, headers={**HEADERS, "etag": file.etag})
+        return web.Response(body=file.body, headers={**HEADERS, "content-type": file.content_type, "etag": file.etag})
 
     async def go_to_page(request: web.Request) -> web.StreamResponse:
         # As it was sent: decoded, it may hold what no header can.
-        sent = request.rel_url.raw_query_string
+        sent = request.raw_query
         query = f"?{sent}" if sent else ""
-        return web.Response(status=308, headers={**HEADERS, "location": f"/ui/{query}"})
+        return web.Response(status=308, headers={**HEADERS, "location": f"{quote(request.root_path)}/ui/{query}"})
 
-    app.router.add_get("/ui", go_to_page)
-    app.router.add_get("/ui/", serve)
-    app.router.add_get("/ui/{name}", serve)
+    app.add_get("/ui", go_to_page)
+    app.add_get("/ui/", serve)
+    app.add_get("/ui/{name}", serve)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -35,7 +39,20 @@ from asides_gateway.model_lists import ModelLists
 from asides_gateway.relay_key_watch import watch_relay_key
 from asides_gateway.watcher import LARGE_BODY, RequestWatcher
 
-BUSY = "the gateway has as many requests under way as it may have. To do: try again later."
+if TYPE_CHECKING:
+    from asides_gateway.recent_requests import RecentRequests
+
+
+class Busy(NamedTuple):
+    """Why a request is not accepted now."""
+
+    status: int
+    message: str
+
+
+_BUSY = Busy(503, "the gateway has as many requests under way as it may have. To do: try again later.")
+_SHARE_USED = Busy(429, "this key has its share of the requests under way. To do: try again later.")
+_FAILURE_SECONDS = 60.0
 MOST_WAIT = 1.0
 """The seconds that a request waits at most before it is tried again, if its provider names them. Clients retry by
 themselves, and know what is worth the time; a gateway that waits for them looks as if it hung."""
@@ -70,6 +87,8 @@ class Service:
         self.authenticator = Authenticator(settings, self.keys)
         self.open_requests = 0
         """The requests under way."""
+        self._open_by_tenant: Counter[str] = Counter()
+        self._store_failed_at = -math.inf
         self._options = options or Options()
         self.transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
         self.model_lists = ModelLists(self.transport)
@@ -84,6 +103,8 @@ class Service:
             self.degraded_checks.append(lambda: None if link.is_up else "redis")
         self.watchers: list[RequestWatcher] = []
         """Who is told of requests. Add them before the first request."""
+        self.recent_requests: RecentRequests | None = None
+        """The requests that the inspector shows; None without the page."""
         self.use(call_settings)
         # Whether clients need a key decides about what they may see.
         self.keys.on_change = lambda: self.use(self._call_settings)
@@ -108,10 +129,41 @@ class Service:
         )
         self.relay = Relay(self.builder, config)
 
+    def find_busy(self, tenant: str) -> Busy | None:
+        """Why a request of this tenant is not accepted now; None if it is.
+
+        Where there are several keys, a tenant may have at most as many requests under way as are left free: alone, half
+        of all; among N greedy ones, each gets the same part, and as much stays free for others.
+        """
+        free = self.settings.max_requests - self.open_requests
+        if free <= 0:
+            return _BUSY
+        has_others = len(self.settings.keys) + len(self.keys) > 1
+        return _SHARE_USED if has_others and self._open_by_tenant[tenant] >= free else None
+
+    def begin_request(self, tenant: str) -> None:
+        """Count a request as under way."""
+        self.open_requests += 1
+        self._open_by_tenant[tenant] += 1
+
+    def end_request(self, tenant: str) -> None:
+        """Count a request as ended."""
+        self.open_requests -= 1
+        self._open_by_tenant[tenant] -= 1
+        if not self._open_by_tenant[tenant]:
+            del self._open_by_tenant[tenant]
+
+    def note_store_failure(self) -> None:
+        """Reasoning state could not be read or written, as on a full disk: `has_store_failed` for a minute. The outage
+        of a database has an end of its own.
+        """
+        if self.database.problem is None:
+            self._store_failed_at = time.monotonic()
+
     @property
-    def is_busy(self) -> bool:
-        """Whether it takes no more requests now."""
-        return self.open_requests >= self.settings.max_requests
+    def has_store_failed(self) -> bool:
+        """Whether a request of the last minute could not read or write reasoning state."""
+        return time.monotonic() - self._store_failed_at < _FAILURE_SECONDS
 
     async def prepare(self, request: RelayRequest) -> None:
         """Called before a request is relayed: one for a list of models waits briefly for lists that are not known."""

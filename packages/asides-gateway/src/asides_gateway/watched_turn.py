@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec
 
 import msgspec
-from aiohttp import web
 
 from asides.aio import AsyncClient, AsyncStream
 from asides.dialects.dialect import HttpRequest, ServedRequest
@@ -25,6 +24,7 @@ from asides.transports.protocols import AsyncResponse, AsyncTransport
 from asides.values.errors import AsidesError
 from asides.values.events import Event
 from asides.values.reply import Reply
+from asides_gateway import web
 from asides_gateway.relay_handler import collect_headers, end_watching, read_client, report_fault
 from asides_gateway.service import Service
 from asides_gateway.watcher import RequestEnd, RequestInfo, begin_watching
@@ -40,11 +40,11 @@ class WatchedTurn:
 
     def __init__(self, request: web.Request, service: Service, tenant: str, key_id: str = "") -> None:
         self._service = service
-        address = request.remote or ""
+        address = request.remote
         self._info = RequestInfo(
             make_request_id(),
             request.method,
-            request.rel_url.raw_path,
+            request.raw_path,
             DIALECT,
             read_client(collect_headers(request)),
             tenant,

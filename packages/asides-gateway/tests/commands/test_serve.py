@@ -143,7 +143,7 @@ def test_a_port_in_use_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert ". " in ended.stderr
 
 
-@pytest.mark.parametrize("module", ["aiohttp", "cryptography", "prometheus_client"])
+@pytest.mark.parametrize("module", ["httptools", "uvicorn", "cryptography", "prometheus_client"])
 def test_a_missing_package_is_told_in_one_sentence(tmp_path: Path, module: str) -> None:
     hidden = (
         f"import sys; sys.modules[{module!r}] = None\n"
@@ -170,7 +170,7 @@ def test_the_help_loads_no_gateway() -> None:
     ended = asides("serve", "--help", env={"PYTHONPROFILEIMPORTTIME": "1"})
     assert ended.code == 0
     assert "--key-file" in ended.out
-    assert "aiohttp" not in ended.err
+    assert "uvicorn" not in ended.err
     assert "prometheus" not in ended.err
 
 

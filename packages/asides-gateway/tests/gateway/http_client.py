@@ -197,7 +197,11 @@ def gateway_before(
 
 
 def ask(
-    gateway: Gateway, method: str, path: str, body: object = None, headers: Iterable[tuple[str, str]] = ()
+    gateway: Gateway | GatewayProcess,
+    method: str,
+    path: str,
+    body: object = None,
+    headers: Iterable[tuple[str, str]] = (),
 ) -> Answer:
     """One request on a connection of its own."""
     with Client(gateway) as client:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from multidict import CIMultiDict, CIMultiDictProxy
 
 from asides.database import StoreUnavailable
 from asides.settings import load_settings
@@ -29,6 +28,7 @@ from asides_gateway.authenticate import (
 from asides_gateway.gateway_settings import GatewaySettings, check_address, is_loopback
 from asides_gateway.service import Service
 from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_gateway.web import Headers
 from asides_stage import Say, Stage
 from tests.gateway.access.key_records import add_key, open_place
 from tests.gateway.http_client import ask, chat, gateway_before
@@ -37,9 +37,15 @@ KEY = "sk-asides-7f3a9c"
 OTHER = "sk-asides-other"
 
 
-def identify(*headers: tuple[str, str], query: str = "", is_open: bool = False, **settings: object) -> Identified:
+def make_headers(*headers: tuple[str, str]) -> Headers:
+    return Headers((name.lower().encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers)
+
+
+def identify(
+    *headers: tuple[str, str], query: str = "", method: str = "GET", is_open: bool = False, **settings: object
+) -> Identified:
     own = GatewaySettings(**settings)  # type: ignore[arg-type]
-    return Authenticator(own).identify(CIMultiDictProxy(CIMultiDict(headers)), query, is_open=is_open)
+    return Authenticator(own).identify(make_headers(*headers), query, method=method, is_open=is_open)
 
 
 def status(found: Identified) -> int:
@@ -194,6 +200,9 @@ def test_requests_across_sites_without_an_origin() -> None:
     site = ("sec-fetch-site", "cross-site")
     assert status(identify(site, ("sec-fetch-mode", "no-cors"))) == 403
     assert status(identify(site, ("sec-fetch-mode", "navigate"))) == 200  # a link to the page
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):  # a form, which sends no key and changes something
+        assert status(identify(site, ("sec-fetch-mode", "navigate"), method=method)) == 403
+    assert status(identify(site, ("sec-fetch-mode", "navigate"), method="HEAD")) == 200
     other_port = ("sec-fetch-site", "same-site")
     assert status(identify(other_port, ("sec-fetch-mode", "no-cors"))) == 403
     assert status(identify(other_port, ("sec-fetch-mode", "navigate"))) == 200
@@ -332,8 +341,8 @@ def records(tmp_path: Path) -> Records:
     return Records(tmp_path)
 
 
-def bearer(key: str) -> CIMultiDictProxy[str]:
-    return CIMultiDictProxy(CIMultiDict({"Authorization": f"Bearer {key}"}))
+def bearer(key: str) -> Headers:
+    return make_headers(("Authorization", f"Bearer {key}"))
 
 
 async def test_a_key_of_the_database_is_known_with_its_limits(records: Records) -> None:
@@ -424,7 +433,7 @@ async def test_a_request_has_only_a_few_keys_looked_for(tmp_path: Path) -> None:
 
     cache.look_up = look_up  # type: ignore[method-assign]
     gate = Authenticator(GatewaySettings(), cache)
-    headers = CIMultiDictProxy(CIMultiDict([("x-api-key", make_key().key) for _ in range(60)]))
+    headers = make_headers(*[("x-api-key", make_key().key) for _ in range(60)])
     query = "&".join(f"key={make_key().key}" for _ in range(60))
     assert isinstance(await gate.admit(headers, query), Refusal)
     assert 0 < len(looked) <= 8
@@ -438,7 +447,7 @@ async def test_a_key_that_nobody_could_look_for_is_not_called_wrong(tmp_path: Pa
     cache.load()
     gate = Authenticator(GatewaySettings(), cache)
     new = add_key(database, "new")
-    headers = CIMultiDictProxy(CIMultiDict([("x-api-key", new.key)]))
+    headers = make_headers(("x-api-key", new.key))
     waiting = {bytes([number]): asyncio.create_task(asyncio.sleep(30)) for number in range(200)}
     cache._lookups.update(waiting)  # As many strangers' keys are looked for.
     refused = await gate.admit(headers)

@@ -195,7 +195,7 @@ def test_a_question_may_have_pictures_and_files(strict: Any) -> None:
         assert "canary words" in content[1]["text"]
         picture, words = page.show(conversation)["messages"][0]["blocks"]
         assert (picture["media_type"], base64.b64decode(picture["data"])) == ("image/png", pixel)
-        assert words["text"].endswith("What is it?")
+        assert words["text"].startswith("What is it?")
         for wrong in ([{"name": "x", "data": "///"}], [{"name": "x", "data": "AAECAwT/"}], files * 6):
             body = {"text": "?", "files": wrong}
             assert page.send("POST", f"/conversations/{conversation}/messages", body).status == 400

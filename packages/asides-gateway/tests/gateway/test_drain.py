@@ -12,9 +12,11 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 import pytest
-from aiohttp import web
 
-from asides_gateway import drain
+from asides_gateway import drain, web
+from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.http_server import GatewayServer
+from asides_gateway.listen import open_sockets
 from asides_stage import Say, Stage
 from tests.gateway.served import PATIENCE, serve, stream_many, write_settings
 
@@ -68,19 +70,18 @@ def test_whoever_came_since_the_event_loop_last_looked_is_answered(loop: str, mo
         return web.Response(text="whole")
 
     async def run() -> list[bytes]:
-        app = web.Application()
-        app.router.add_get("/", answer)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        listening = socket.create_server(("127.0.0.1", 0))
-        await web.SockSite(runner, listening).start()
-        clients = [socket.create_connection(listening.getsockname(), PATIENCE) for _ in range(5)]
+        app = web.Application(answer, {}, lambda _: web.Response(status=500))
+        ready = asyncio.Event()
+        server = GatewayServer(app, GatewaySettings(drain_seconds=5), ready.set)
+        listening = open_sockets("127.0.0.1", 0)
+        serving = asyncio.create_task(server.serve(listening))
+        await ready.wait()
+        clients = [socket.create_connection(listening[0].getsockname(), PATIENCE) for _ in range(5)]
         for client in clients:
             client.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        ending = asyncio.create_task(drain.drain(runner, 5))
+        server.stop()
         answers = await asyncio.gather(*(asyncio.to_thread(read_all, client) for client in clients))
-        assert await ending == 0
-        await runner.cleanup()
+        await serving
         return answers
 
     with asyncio.Runner(loop_factory=factory) as running:

@@ -66,7 +66,7 @@ def ask(gateway: Gateway, body: dict[str, Any]) -> Any:
         return msgspec.json.decode(response.read())
 
 
-@pytest.mark.parametrize("module", ["aiohttp", "prometheus_client"])
+@pytest.mark.parametrize("module", ["httptools", "uvicorn", "prometheus_client"])
 def test_without_its_packages_the_error_names_the_extra(module: str) -> None:
     words = f"import sys; sys.modules[{module!r}] = None; import asides_gateway.embedded"
     ran = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=60, check=False)

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 from yarl import URL
 
@@ -33,6 +32,7 @@ from asides_gateway.watcher import RequestEnd, RequestInfo
 from asides_gateway.web_app import make_app
 from asides_stage import Say, Stage
 from tests.gateway.access.key_records import add_key
+from tests.gateway.app_client import open_client
 
 KEY = "sk-gateway-0123456789"
 
@@ -191,7 +191,7 @@ async def test_the_figures_need_a_key_where_there_are_keys(is_open: bool, status
     app = make_app(service)
     metrics = Metrics(service)
     add_metrics(app, metrics)
-    async with TestClient(TestServer(app)) as client:
+    async with open_client(app) as client:
         response = await client.get("/metrics")
         assert response.status == status
         response = await client.get("/metrics", headers={"authorization": f"Bearer {KEY}"})
@@ -211,7 +211,7 @@ async def test_the_key_of_one_tenant_does_not_read_the_figures_of_all(
     added = add_key(service.database)
     app = make_app(service)
     add_metrics(app, Metrics(service))
-    async with TestClient(TestServer(app)) as client:
+    async with open_client(app) as client:
         for path in ("/metrics", "/%6detrics", f"/metrics?key={added.key}"):
             response = await client.get(URL(path, encoded=True), headers={"authorization": f"Bearer {added.key}"})
             assert response.status == status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from pathlib import Path
@@ -20,7 +21,7 @@ from asides_gateway import page_turn
 from asides_gateway.embedded import Gateway
 from asides_gateway.gateway_settings import GatewaySettings
 from asides_gateway.page_store import PageStore
-from asides_gateway.page_turn import GO_ON
+from asides_gateway.page_turn import GO_ON, finish
 from asides_gateway.serve_page import read_page
 from asides_stage import Fail, Garbage, Hang, OpenStage, Say, Stage
 from tests.gateway.page_client import PageClient, find, join, names, page_gateway, without_settings
@@ -469,3 +470,22 @@ def test_several_processes_are_one_gateway_for_a_conversation(stage: OpenStage, 
             assert {page.send("POST", path, {"text": "Two?"}).status for _ in range(12)} == {409}
             list(events)
         assert [role for role, _, _ in texts(page, conversation)] == ["user", "assistant"]
+
+
+async def test_work_that_has_begun_ends_however_often_its_task_is_cancelled() -> None:
+    """A failed write is noticed first, and the lost connection cancels the task while its end is noted."""
+    done: list[str] = []
+
+    async def work() -> bytes:
+        await asyncio.sleep(0.05)
+        done.append("noted")
+        return b"x"
+
+    assert await finish(work()) == b"x"
+    task = asyncio.create_task(finish(work()))
+    for _ in range(3):
+        await asyncio.sleep(0.01)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["noted", "noted"]

@@ -6,11 +6,13 @@ import asyncio
 import logging
 import threading
 import time
+from contextlib import ExitStack
+from itertools import takewhile
+from select import select
 from typing import Any, NoReturn
 
 import msgspec
 import pytest
-from aiohttp import web
 
 from asides.options import Options
 from asides.relay.observer import RelayObserver
@@ -19,6 +21,7 @@ from asides.relay.steps import UnconfirmedRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.values.messages import Prompt, user
 from asides.values.thinking import Thinking
+from asides_gateway import web
 from asides_gateway.relay_handler import read_client
 from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
 from asides_stage import Say, Stage
@@ -283,6 +286,42 @@ def test_the_first_word_of_a_client() -> None:
 # --- limits -----------------------------------------------------------------------------------------------------------
 
 
+def test_one_key_cannot_take_all_requests() -> None:
+    """Of eight requests a greedy key gets four, a second one two, a third one one, and one is left for the next."""
+    keys = tuple(f"sk-gateway-0123456789-{number}" for number in range(4))
+    with Stage(Hang()) as stage, gateway_before(stage, keys=keys, max_requests=8) as gateway, ExitStack() as clients:
+
+        def is_accepted(key: str) -> bool:
+            client, before = clients.enter_context(Client(gateway)), len(stage.requests)
+            client.send("POST", "/v1/messages", message(), [("x-api-key", key)])
+            assert wait_for(lambda: len(stage.requests) > before or select([client.socket], [], [], 0)[0])
+            if len(stage.requests) > before:
+                return True
+            refused = client.read()
+            assert (refused.status, refused.headers["retry-after"]) == (429, "5")
+            assert refused.json["error"]["type"] == "rate_limit_error"
+            return False
+
+        taken = [sum(takewhile(bool, (is_accepted(key) for _ in range(9)))) for key in keys[:3]]
+        assert taken == [4, 2, 1]
+        assert is_accepted(keys[3])
+        clients.close()
+        assert wait_for(lambda: gateway.service.open_requests == 0)
+
+
+def test_the_only_key_may_use_all_requests() -> None:
+    key = [("x-api-key", "sk-gateway-0123456789")]
+    with (
+        Stage(Hang()) as stage,
+        gateway_before(stage, keys=(key[0][1],), max_requests=3) as gateway,
+        ExitStack() as opened,
+    ):
+        for _ in range(3):
+            opened.enter_context(Client(gateway)).send("POST", "/v1/messages", message(), key)
+        assert stage.wait_until(lambda: len(stage.requests) == 3, 30)
+        assert ask(gateway, "POST", "/v1/messages", message(), key).status == 503
+
+
 def test_too_many_requests_under_way() -> None:
     with Stage([Hang()]) as stage, gateway_before(stage, max_requests=2) as gateway:
         clients = [Client(gateway) for _ in range(2)]
@@ -501,15 +540,15 @@ def test_an_error_of_ours_is_answered_in_the_callers_dialect(
 def test_an_error_of_ours_within_a_stream_ends_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from asides.relay.translate.translated_exchange import TranslatedExchange
+    from asides.relay.relayed_exchange import RelayedExchange
 
-    fit, calls = TranslatedExchange._fit, []  # pyright: ignore[reportPrivateUsage]
+    fit, calls = RelayedExchange._fit, []  # pyright: ignore[reportPrivateUsage]
 
-    def fail_later(self: TranslatedExchange, events: Any) -> Any:
+    def fail_later(self: RelayedExchange, events: Any) -> Any:
         calls.append(1)
         return fit(self, events) if len(calls) < 4 else _fail()
 
-    monkeypatch.setattr(TranslatedExchange, "_fit", fail_later)
+    monkeypatch.setattr(RelayedExchange, "_fit", fail_later)
     with (
         Stage([Say(thinking="hm", text="one two three four five", piece=4, pause=0.02)]) as stage,
         gateway_before(stage) as gateway,

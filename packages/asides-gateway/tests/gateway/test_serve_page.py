@@ -8,47 +8,25 @@ from importlib import resources
 
 import aiohttp
 import pytest
-from aiohttp import web
-from aiohttp.test_utils import TestServer
 from yarl import URL
 
+from asides.settings import load_settings
 from asides_gateway.gateway_settings import GatewaySettings
-from asides_gateway.serve_page import CONTENT_TYPES, add_routes, read_page
+from asides_gateway.serve_page import CONTENT_TYPES, read_page
 from asides_gateway.service import Service
-
-
-async def _open(settings: GatewaySettings) -> TestServer:
-    app = web.Application()
-    service = Service(settings)
-    add_routes(app, service)
-
-    async def close(_: web.Application) -> None:
-        await service.close()
-
-    app.on_cleanup.append(close)
-    server = TestServer(app)
-    await server.start_server()
-    return server
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[TestServer]:
-    opened = await _open(GatewaySettings())
-    yield opened
-    await opened.close()
+from asides_gateway.web_app import make_app
+from tests.gateway.app_client import open_client
 
 
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession() as opened:
+    async with open_client(make_app(Service(GatewaySettings(), load_settings({}, files=[])))) as opened:
         yield opened
 
 
-async def test_every_file_comes_with_its_type_and_a_strict_policy(
-    server: TestServer, session: aiohttp.ClientSession
-) -> None:
+async def test_every_file_comes_with_its_type_and_a_strict_policy(session: aiohttp.ClientSession) -> None:
     for name, file in {**read_page(), "": read_page()["index.html"]}.items():
-        async with session.get(server.make_url(f"/ui/{name}")) as response:
+        async with session.get(f"/ui/{name}") as response:
             assert (response.status, await response.read()) == (200, file.body)
             assert response.headers["content-type"] == file.content_type
             assert response.headers["x-content-type-options"] == "nosniff"
@@ -61,32 +39,30 @@ async def test_every_file_comes_with_its_type_and_a_strict_policy(
             )
 
 
-async def test_a_browser_that_has_the_file_gets_304(server: TestServer, session: aiohttp.ClientSession) -> None:
-    async with session.get(server.make_url("/ui/app.js")) as first:
+async def test_a_browser_that_has_the_file_gets_304(session: aiohttp.ClientSession) -> None:
+    async with session.get("/ui/app.js") as first:
         etag = first.headers["etag"]
-    async with session.get(server.make_url("/ui/app.js"), headers={"if-none-match": f'"other", {etag}'}) as second:
+    async with session.get("/ui/app.js", headers={"if-none-match": f'"other", {etag}'}) as second:
         assert (second.status, await second.read(), second.headers["etag"]) == (304, b"", etag)
-    async with session.get(server.make_url("/ui/app.js"), headers={"if-none-match": '"other"'}) as third:
+    async with session.get("/ui/app.js", headers={"if-none-match": '"other"'}) as third:
         assert third.status == 200
 
 
-async def test_head_has_the_headers_and_no_body(server: TestServer, session: aiohttp.ClientSession) -> None:
-    async with session.head(server.make_url("/ui/page.css")) as response:
+async def test_head_has_the_headers_and_no_body(session: aiohttp.ClientSession) -> None:
+    async with session.head("/ui/page.css") as response:
         assert response.status == 200
         assert int(response.headers["content-length"]) == len(read_page()["page.css"].body)
         assert await response.read() == b""
 
 
-async def test_ui_leads_to_the_page(server: TestServer, session: aiohttp.ClientSession) -> None:
-    async with session.get(server.make_url("/ui"), allow_redirects=False) as response:
+async def test_ui_leads_to_the_page(session: aiohttp.ClientSession) -> None:
+    async with session.get("/ui", allow_redirects=False) as response:
         assert (response.status, response.headers["location"]) == (308, "/ui/")
 
 
 @pytest.mark.parametrize("query", ["a=1", "a=%0D%0Aset-cookie:%20b=c", "a=%00%FF%C3", "a=%E2%82%AC", "a=%23b"])
-async def test_the_way_to_the_page_keeps_the_query_as_it_was_sent(
-    query: str, server: TestServer, session: aiohttp.ClientSession
-) -> None:
-    address = URL(f"{server.make_url('/ui')}?{query}", encoded=True)
+async def test_the_way_to_the_page_keeps_the_query_as_it_was_sent(query: str, session: aiohttp.ClientSession) -> None:
+    address = URL(f"/ui?{query}", encoded=True)
     async with session.get(address, allow_redirects=False) as response:
         assert (response.status, response.headers["location"]) == (308, f"/ui/?{query}")
         assert "set-cookie" not in response.headers
@@ -105,20 +81,16 @@ async def test_the_way_to_the_page_keeps_the_query_as_it_was_sent(
         "APP.JS",
     ],
 )
-async def test_no_path_leads_out_of_the_page(server: TestServer, session: aiohttp.ClientSession, path: str) -> None:
-    import yarl
-
-    url = yarl.URL(f"http://{server.host}:{server.port}/ui/{path}", encoded=True)
-    async with session.get(url) as response:
+async def test_no_path_leads_out_of_the_page(session: aiohttp.ClientSession, path: str) -> None:
+    async with session.get(URL(f"/ui/{path}", encoded=True)) as response:
         assert response.status == 404
         assert "def " not in await response.text()
 
 
-async def test_without_a_page_nothing_is_served(session: aiohttp.ClientSession) -> None:
-    server = await _open(GatewaySettings(page=False))
-    async with session.get(server.make_url("/ui/")) as response:
+async def test_without_a_page_nothing_is_served() -> None:
+    service = Service(GatewaySettings(page=False), load_settings({}, files=[]))
+    async with open_client(make_app(service)) as session, session.get("/ui/") as response:
         assert response.status == 404
-    await server.close()
 
 
 def test_no_file_is_left_out_for_want_of_a_type() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp import ClientSession
 
 from asides.options import Options
 from asides.settings import load_settings
@@ -21,15 +21,16 @@ from asides_gateway.shared_requests import shares_requests, to_summary
 from asides_gateway.summary_rows import COLUMNS, EndedRequest, build_row, insert_rows
 from asides_gateway.web_app import make_app
 from asides_stage import Say, Stage
+from tests.gateway.app_client import open_client
 
 KEYS = ("sk-gateway-0123456789", "sk-gateway-9876543210")
 
 
 @asynccontextmanager
-async def _serving(settings: GatewaySettings, url: str) -> AsyncGenerator[tuple[TestClient[Any, Any], Service]]:
+async def _serving(settings: GatewaySettings, url: str) -> AsyncGenerator[tuple[ClientSession, Service]]:
     options = Options(base_url=url, api_key="sk-upstream")
     service = Service(settings, load_settings({}, files=[]), options=options)
-    async with TestClient(TestServer(make_app(service))) as client:
+    async with open_client(make_app(service)) as client:
         yield client, service
 
 

@@ -28,6 +28,8 @@ class Format(msgspec.Struct, frozen=True):
     reader: str
     mark: str = ""
     """A token with which a text in this format is recognized; "" for lists of messages."""
+    text_reader: str = ""
+    """The reader that leaves tags in the texts of the model; for formats that are one text."""
 
     def write(self, messages: Sequence[Message]) -> Any:
         """Write a conversation. Raises FormatError if reading it back would give another one."""
@@ -40,6 +42,11 @@ class Format(msgspec.Struct, frozen=True):
     def read(self, value: Any) -> tuple[Message, ...]:
         """Read a conversation. Raises FormatError."""
         messages: tuple[Message, ...] = self._load(self.reader)(value)
+        return messages
+
+    def read_texts(self, text: str) -> tuple[Message, ...]:
+        """Read a conversation, with tags in the texts of the model as they are. Raises FormatError."""
+        messages: tuple[Message, ...] = self._load(self.text_reader)(text)
         return messages
 
     def _load(self, name: str) -> Callable[[Any], Any]:
@@ -72,9 +79,23 @@ FORMATS: dict[str, Format] = {
             "read_blocks",
         ),
         Format(
-            "harmony", "the text of gpt-oss, with channels", "harmony", "write_harmony", "read_harmony", "<|message|>"
+            "harmony",
+            "the text of gpt-oss",
+            "harmony",
+            "write_harmony",
+            "read_harmony",
+            "<|message|>",
+            "read_harmony",
         ),
-        Format("chatml-qwen", "the text of Qwen's template", "chatml", "write_chatml", "read_chatml", "<|im_start|>"),
+        Format(
+            "chatml-qwen",
+            "the text of Qwen's template",
+            "chatml",
+            "write_chatml",
+            "read_chatml",
+            "<|im_start|>",
+            "read_chatml_texts",
+        ),
         Format(
             "sharegpt",
             "ShareGPT's list of from and value, with <think>…</think> in the value",
@@ -95,8 +116,11 @@ def find_format(name: str) -> Format:
 
 
 def read_text_format(text: str) -> tuple[Message, ...]:
-    """Read a conversation that is one text. Raises FormatError if it has the marks of no format."""
+    """Read a conversation that is one text; the texts of the model still have their tags.
+
+    Raises FormatError if it has the marks of no format.
+    """
     for each in FORMATS.values():
         if each.mark and each.mark in text:
-            return each.read(text)
+            return each.read_texts(text)
     raise FormatError("the text has the marks of no known conversation format")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from asides.datasets.formats.chat import split_tags, tag_text
 from asides.datasets.formats.turns import CallNumbers, FormatError, Piece, Turn, make_call, split_messages
@@ -52,12 +52,21 @@ def _write_call(piece: Piece) -> str:
 
 def read_chatml(value: object) -> tuple[Message, ...]:
     """Read one text. A text between two messages is not ChatML."""
+    return _read_all(value, split_tags)
+
+
+def read_chatml_texts(value: object) -> tuple[Message, ...]:
+    """Read one text, with the tags in what the model says as they are."""
+    return _read_all(value, lambda said: [Text(said)] if said else [])
+
+
+def _read_all(value: object, split: Callable[[str], list[Part]]) -> tuple[Message, ...]:
     if not isinstance(value, str):
         raise FormatError("ChatML is text")
-    return tuple(_read(value))
+    return tuple(_read(value, split))
 
 
-def _read(text: str) -> Iterator[Message]:
+def _read(text: str, split: Callable[[str], list[Part]]) -> Iterator[Message]:
     numbers = CallNumbers()
     place = 0
     while place < len(text):
@@ -74,7 +83,7 @@ def _read(text: str) -> Iterator[Message]:
             case "user" | "tool":
                 yield _read_user(content, numbers)
             case "assistant":
-                yield Message("assistant", tuple(_read_said(content, numbers)))
+                yield Message("assistant", tuple(_read_said(content, numbers, split)))
             case _:
                 raise FormatError("a ChatML message has an unknown role")
 
@@ -86,10 +95,10 @@ def _read_user(content: str, numbers: CallNumbers) -> Message:
     return Message("tool", tuple(ToolResult(numbers.take(), each) for each in results))
 
 
-def _read_said(content: str, numbers: CallNumbers) -> Iterator[Part]:
+def _read_said(content: str, numbers: CallNumbers, split: Callable[[str], list[Part]]) -> Iterator[Part]:
     first = _CALL.search(content)
     said = content if first is None else content[: first.start()]
-    yield from split_tags(said)
+    yield from split(said)
     for found in _CALL.finditer(content):
         try:
             call = json.loads(found[1])

@@ -52,11 +52,13 @@ def _import_turn(turn: object) -> list[Message]:
         raise ConfigError("a message is an object with a role and content.")
     if "content" not in turn:
         raise ConfigError("content is missing.")
-    content = turn.get("content")
+    content, role = turn.get("content"), turn.get("role")
+    if len(turn) == 2 and isinstance(content, str) and content and (role == "user" or role == "assistant"):  # noqa: PLR1714 - types
+        return [Message(role, (Text(content),))]  # as most are; it needs no source
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _read_blocks(content)
     parts = [_import_block(block) for block in blocks]
     beside = {name: value for name, value in turn.items() if name not in ("role", "content")}
-    match turn.get("role"):
+    match role:
         case "assistant":
             return [keep_source(Message("assistant", tuple(parts)), "anthropic", blocks, beside)]
         case "user":
@@ -74,7 +76,7 @@ def _import_turn(turn: object) -> list[Message]:
             message = Message("system", tuple(parts), effort=_find_effort(turn))
             # Without parts it only changes the effort, which is encoded by the rule of the model.
             return [keep_source(message, "anthropic", blocks, beside, always=True) if parts else message]
-        case role:
+        case _:
             raise ConfigError(f"the role {role!r} is not known; use user or assistant.")
 
 

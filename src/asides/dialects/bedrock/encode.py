@@ -83,9 +83,11 @@ def build_url(target: Target, streams: bool) -> str:
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     replay = target.provider.replay_rule(target.family or target.model).when
     # Claude's newer models take a conversation that begins with the model's words (recorded).
-    model_first = "claude_rules" in target.facts.enforces and target.rule.thinking != "never"
+    is_claude = "claude_rules" in target.facts.enforces
+    model_first = is_claude and target.rule.thinking != "never"
+    takes_unsigned = replay not in ("never", "sealed")
     encoded = encode_messages(
-        prompt, notices, takes_unsigned=replay not in ("never", "sealed"), model_first=model_first
+        prompt, notices, takes_unsigned=takes_unsigned, model_first=model_first, is_claude=is_claude
     )
     # The provider's cache has the tools and the system prompt before the messages, so the body has them there too.
     body: dict[str, Any] = {}
@@ -227,13 +229,20 @@ _FORMATS = {
 
 
 def encode_messages(
-    prompt: Prompt, notices: list[Notice], *, takes_unsigned: bool = False, model_first: bool = False
+    prompt: Prompt,
+    notices: list[Notice],
+    *,
+    takes_unsigned: bool = False,
+    model_first: bool = False,
+    is_claude: bool = False,
 ) -> EncodedTurns:
     """Encode every message of the prompt, in order; a longer history begins with the same list as a shorter one.
 
     `takes_unsigned`: the model takes thinking back that has no signature; others write it into their answer.
+    `is_claude`: the model accepts fewer ids of calls.
     """
-    return encode_turns(prompt, _UNSIGNED_BLOCKS if takes_unsigned else _BLOCKS, notices, model_first=model_first)
+    form = _CLAUDE_BLOCKS if is_claude else _UNSIGNED_BLOCKS if takes_unsigned else _BLOCKS
+    return encode_turns(prompt, form, notices, model_first=model_first)
 
 
 _BRIDGE = "Noted."
@@ -359,4 +368,5 @@ _BLOCKS = BlockFormat(
     own_ids=PUNCTUATED_ID,
     merges=("user", "assistant"),  # two turns of one role in a row are refused
 )
+_CLAUDE_BLOCKS = msgspec.structs.replace(_BLOCKS, own_ids=None)
 _UNSIGNED_BLOCKS = msgspec.structs.replace(_BLOCKS, thought=_encode_unsigned)

@@ -23,7 +23,7 @@ from asides.values.messages import Message, Role
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart, read_arguments
 from asides.values.thinking import Seal, Thought, ThoughtKind
 from asides.values.tools import read_cache_control
-from asides.wire.inline_tags import Separator
+from asides.wire.inline_tags import DEFAULT_TAGS, Separator, begins_answer, may_hold_tags
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -44,12 +44,33 @@ def import_messages(messages: Iterable[Any]) -> tuple[Message, ...]:
     legacy_calls = 0
     for place, message in enumerate(messages):
         try:
+            if (plain := _import_plain(message)) is not None:
+                imported.append(plain)
+                continue
             if isinstance(message, Mapping) and message.get("function_call"):
                 legacy_calls += 1
             imported.append(keep_source(import_message(message, legacy_calls), "openai_chat", [message]))
         except ConfigError as problem:
             raise ConfigError(f"messages[{place}]: {problem}") from None
     return tuple(imported)
+
+
+def _import_plain(message: object) -> Message | None:
+    """Import a message that is a role and a text, as most are; None for any other. It needs no source."""
+    if type(message) is not dict or len(message) != 2:
+        return None
+    role, content = message.get("role"), message.get("content")
+    if type(role) is not str or type(content) is not str or not content:
+        return None
+    known = ROLES.get(role)
+    if known is None or known == "tool" or (known == "assistant" and not _is_answer(content)):
+        return None
+    return Message(known, (Text(content),))
+
+
+def _is_answer(content: str) -> bool:
+    """Whether a text of an assistant holds no thinking in tags for certain."""
+    return begins_answer(content, DEFAULT_TAGS) or not may_hold_tags(content, DEFAULT_TAGS)
 
 
 def import_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message:
@@ -104,6 +125,8 @@ def _mark_last(parts: list[Part], cache: bool | str) -> tuple[Part, ...]:
 
 def _import_text(content: str) -> list[Part]:
     """Import text of an assistant. Thinking in tags that a client left before it becomes a thought."""
+    if _is_answer(content):
+        return [Text(content)]
     separator = Separator(position="leading", starts_inside=False)
     events: list[Event] = [*separator.feed(content), *separator.finish()]
     return list(fold([*events, ReplyEnded(truncated_thought=separator.truncated)]).parts)

@@ -17,9 +17,9 @@ from asides.relay.answers.stored_responses import (
     refuse_conversation,
     refuse_previous,
 )
-from asides.relay.choose_mode import choose_mode
 from asides.relay.compacted_exchange import CompactedExchange
 from asides.relay.find_calls import find_calls
+from asides.relay.find_changes import Asked, find_changes
 from asides.relay.forward import build_forward_request, return_response
 from asides.relay.relay_config import Caller
 from asides.relay.relay_request import RelayOutcome
@@ -72,16 +72,16 @@ def _build_request(
     caller: Caller, call: Call, state: CallerState, served: ServedRequest, options: RequestOptions
 ) -> HttpRequest:
     """The request to a provider that compacts: the caller's own bytes, if nothing of ours is in them."""
-    mode = choose_mode(
-        call,
+    asked = Asked(
         caller.dialect,
-        visibility=state.find_visibility(options.visibility),
-        sink=caller.config.sink,
-        may_forward=caller.config.forwards and options.may_forward,
+        state.find_visibility(options.visibility),
+        caller.config.sink,
+        may_pass=caller.config.forwards and options.may_forward,
         has_state=state.is_changed,
         has_compaction=has_foreign_compaction(served.prompt.messages),
     )
-    request = build_forward_request(call, caller, False, (FIELD,)) if mode.name == "forward" else None
+    changes = find_changes(call, asked)
+    request = None if changes.request else build_forward_request(call, caller, False, (FIELD,))
     if request is None:
         sent = encode_request(call.prompt, call.target, on_conflict="adjust").request
         return build_compact_request(sent)

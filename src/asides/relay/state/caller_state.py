@@ -15,15 +15,17 @@ from asides.providers.provider import Target
 from asides.relay.relay_config import Caller
 from asides.relay.state.account_ids import check_account_ids, find_account_ids, list_reply_ids, make_ids_record
 from asides.relay.state.carry_state import StateCarrier
+from asides.relay.state.envelope import may_hold_envelope
 from asides.relay.state.inlined_thinking import separate_inlined
 from asides.relay.state.relay_keys import RelayKeys, TenantKeys
-from asides.relay.state.restore_state import STORE_FAILED, restore
+from asides.relay.state.restore_state import STORE_FAILED, RestoredPrompt, has_nothing_to_restore, restore
 from asides.relay.state.sealed_summary import open_summaries
 from asides.relay.state.turn_state import HAS_STORE
 from asides.relay.steps import StoredRecord, UnconfirmedRecord, WriteRecord
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.reply import Reply
+from asides.values.traits import HAS_THOUGHTS, find_traits
 from asides.values.visibility import Visibility
 
 _SESSION_HEADERS = (
@@ -80,7 +82,11 @@ class CallerState:
         mode = self._caller.config.state_mode
         origins, tenant = self._caller.origins, self._caller.request.tenant
         knows = None if origins is None else partial(origins.knows, tenant)
-        restored = yield from restore(served.prompt, self.keys, mode, targets=targets, knows=knows)
+        is_bare = not find_traits(self.history) & HAS_THOUGHTS and self._has_no_envelopes()
+        if is_bare and has_nothing_to_restore(mode, targets):
+            restored = RestoredPrompt(served.prompt)
+        else:
+            restored = yield from restore(served.prompt, self.keys, mode, targets=targets, knows=knows)
         if origins is not None:
             if restored.origins:
                 origins.learn(tenant, restored.origins)
@@ -94,6 +100,12 @@ class CallerState:
         self._caller.unconfirmed += restored.unconfirmed
         self.is_changed = self.is_changed or restored.is_changed
         return msgspec.structs.replace(served, prompt=restored.prompt)
+
+    def _has_no_envelopes(self) -> bool:
+        """Whether neither the request nor what was stored before it holds an envelope for certain."""
+        body = self._caller.request.body
+        # An escape may hide the beginning of one.
+        return not self.stored_count and not may_hold_envelope(body) and b"\\u00" not in body
 
     def make_carrier(self, *, hides: bool = False) -> StateCarrier:
         """Make the carrier of one reply. `hides`: the caller gets no thoughts."""

@@ -129,8 +129,8 @@ def restore(
             each.states, each.failures = {}, ["off"]
     notices: list[Notice] = []
     records: tuple[StoredRecord, ...] = ()
-    if mode in HAS_STORE:
-        wanted = _list_wanted(work, keys, targets, knows)
+    if not has_nothing_to_restore(mode, targets):
+        wanted = _list_wanted(work, keys, knows)
         if wanted:
             found = yield ReadRecords(keys.tenant, wanted)
             if found is None:
@@ -158,15 +158,17 @@ def _find_origins(work: Sequence[_TurnAtWork], states: FoundStates) -> dict[str,
     return origins
 
 
+def has_nothing_to_restore(mode: StateMode, targets: Sequence[Target]) -> bool:
+    """Whether the store has nothing for these targets: a prompt without thoughts and envelopes stays as it is."""
+    return mode not in HAS_STORE or (bool(targets) and all(map(_takes_nothing_back, targets)))
+
+
 def _list_wanted(
     work: Sequence[_TurnAtWork],
     keys: TenantKeys,
-    targets: Sequence[Target],
     knows: Callable[[Part], bool] | None = None,
 ) -> tuple[str, ...]:
     wanted: dict[str, None] = {}
-    if targets and all(_takes_nothing_back(target) for target in targets):
-        return ()
     for each in work:
         if each.needs_vault:
             each.levels = list_levels(each.turn, keys, each.reference)
@@ -272,13 +274,14 @@ def _put_back(
     looked: list[tuple[int, StateSource, int]] = []
     unconfirmed: list[UnconfirmedRecord] = []
     has_more = False
+    refuses_bare = bool(targets) and all(map(_refuses_bare, targets))
     for each in reversed(work):  # the places before a turn stay right while it shrinks to one message
         state, source = _find_state(each, states, targets, notices)
         turn = each.turn
         if state is None and not each.has_envelopes:
             if each.levels:
                 looked.append((turn.start, source, 0))
-            if targets and all(map(_refuses_bare, targets)):
+            if refuses_bare:
                 messages[turn.start : turn.end] = map(withhold_bare, messages[turn.start : turn.end])
             continue
         if state is None:
@@ -325,6 +328,8 @@ def _find_state(
     work: _TurnAtWork, states: FoundStates, targets: Sequence[Target], notices: list[Notice]
 ) -> tuple[TurnState | None, StateSource]:
     """The state of a turn, and where it comes from. If two models gave like turns, that of the model which is asked."""
+    if not (states.by_key or work.states or work.reference):
+        return None, ""
     is_ambiguous = False
     was_edited = False
     for level in work.levels:

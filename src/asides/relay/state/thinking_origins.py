@@ -118,6 +118,8 @@ def _list_origins(part: Part) -> Iterator[Origin]:
 
 
 def _label(message: Message, find: Callable[[str], Origin | None]) -> Message:
+    if len(message.parts) == 1 and type(only := message.parts[0]) is Text and not only.seals:
+        return message
     parts = tuple([_label_part(part, find) for part in message.parts])
     return message if all(map(_is_same, parts, message.parts)) else msgspec.structs.replace(message, parts=parts)
 

@@ -6,7 +6,7 @@ answer would be wrong without it is refused (`UntranslatableField`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -52,13 +52,17 @@ class UntranslatableField(Unsupported):
         """More about the error, for the dialect whose clients read it."""
 
 
-def fit_prompt(served: ServedRequest, caller: str, target: Target) -> tuple[Prompt, tuple[Notice, ...]]:
-    """Return the prompt for this target, and notices of what is left out or changed.
+def fit_prompt(
+    served: ServedRequest, caller: str, target: Target, *, is_passed: bool = False
+) -> tuple[Prompt, tuple[Notice, ...]]:
+    """Return the prompt for this target, and notices of what is left out or changed. `is_passed`: the reply comes back
+    as the provider sends it.
 
     In the caller's own dialect all fields stay. Raises UntranslatableField.
     """
     prompt = served.prompt
-    refuse_fields(prompt, caller, target.dialect)
+    if not is_passed:
+        refuse_fields(prompt, caller, target.dialect)
     notices: list[Notice] = []
     if caller == RESPONSES and not takes_compactions(target):
         prompt = msgspec.structs.replace(prompt, messages=drop_foreign_compactions(prompt.messages, notices))
@@ -132,13 +136,11 @@ def _flatten_tools(prompt: Prompt, caller: str, target: Target) -> Prompt:
 
 def refuse_fields(prompt: Prompt, caller: str, target_dialect: str) -> None:
     """Raise UntranslatableField for the first field without which the answer would be wrong."""
-    found = [(name, value, find_rule(caller, name)) for name, value in split_fields(caller, prompt.extra).items()]
-    found += [(name, value, rule) for name, rule in SAMPLING_RULES.items() if (value := getattr(prompt.sampling, name))]
-    for name, value, rule in found:
-        if rule.action != "refuse" or _is_harmless(value, rule) or not (rule.everywhere or caller != target_dialect):
-            continue
-        raise _make_refusal(name, rule)
-    if caller == target_dialect:
+    is_foreign = caller != target_dialect
+    for name, value, rule in _list_ruled(prompt, caller):
+        if rule.action == "refuse" and (rule.everywhere or is_foreign) and not _is_harmless(value, rule):
+            raise _make_refusal(name, rule)
+    if not is_foreign:
         return
     for name in ("conversation", "previous_response_id"):
         if getattr(prompt.state, name) is not None:
@@ -165,6 +167,23 @@ def _refuse_hosted_tools(prompt: Prompt, caller: str, target_dialect: str) -> No
             f"the model's provider does not run {name!r}. Leave it out, or ask a model whose provider runs it.",
             "tools",
         )
+
+
+def find_unwritable(prompt: Prompt, caller: str) -> str | None:
+    """Return the first field whose answer our events cannot hold; None if there is none."""
+    for name, value, rule in _list_ruled(prompt, caller):
+        if rule.everywhere and not _is_harmless(value, rule):
+            return name
+    return None
+
+
+def _list_ruled(prompt: Prompt, caller: str) -> Iterator[tuple[str, Any, FieldRule]]:
+    """List the fields that may be refused, with their rules."""
+    for name, value in split_fields(caller, prompt.extra).items():
+        yield name, value, find_rule(caller, name)
+    for name, rule in SAMPLING_RULES.items():
+        if value := getattr(prompt.sampling, name):
+            yield name, value, rule
 
 
 def _is_harmless(value: Any, rule: FieldRule) -> bool:

@@ -92,6 +92,16 @@ class Put(Protocol):
         """Receive the text."""
 
 
+def ends_in_code(text: str) -> bool:
+    """Whether a text ends inside a fence, or inside inline code that its last line does not close."""
+    if "`" not in text and ("~" not in text or "~~~" not in text):
+        return False
+    code = CodeSpans()
+    code.unread.append(text)
+    code.read()
+    return bool(code.fence or code.inline)
+
+
 class Marks:
     """Finds the characters of a text that may begin a tag, in order. Each is looked for once, so the time is linear."""
 
@@ -101,19 +111,23 @@ class Marks:
         self._text = text
         self._marks = matcher.marks
         self._trigger = matcher.trigger
-        self._next = {} if matcher.marks is None else dict.fromkeys(matcher.marks, -1)
+        self._next: list[int] = [] if matcher.marks is None else [-1] * len(matcher.marks)
 
     def find(self, place: int) -> int:
         """Return the place of the first such character from this place on; -1 if there is none."""
-        if self._marks is None:
-            hit = self._trigger(self._text, place)
+        text, marks = self._text, self._marks
+        if marks is None:
+            hit = self._trigger(text, place)
             return -1 if hit is None else hit.start()
-        first = end = len(self._text)
-        for mark, found in self._next.items():
+        if len(marks) == 1:
+            return text.find(marks[0], place)
+        first = end = len(text)
+        for number, found in enumerate(self._next):
             if found < place:
-                found = self._text.find(mark, place)
-                self._next[mark] = found = end if found < 0 else found
-            first = min(first, found)
+                found = text.find(marks[number], place)
+                self._next[number] = found = end if found < 0 else found
+            if found < first:  # noqa: PLR1730 - min() is slower
+                first = found
         return -1 if first == end else first
 
 
@@ -199,6 +213,11 @@ class TagScanner:
         solid = SOLID.search(self.buffer, self.pos)
         start, self.pos = self.pos, solid.start() if solid else len(self.buffer)
         return self.buffer[start : self.pos]
+
+    def is_before(self, matcher: Matcher) -> bool:
+        """Whether only blanks are left, or a tag comes next."""
+        solid = SOLID.search(self.buffer, self.pos)
+        return solid is None or matcher.growing(self.buffer, solid.start()) is not None
 
     def find_here(self, matcher: Matcher) -> Found | None:
         """Read the tag at the position; None when there is none, or (`holds`) when the text may become one."""

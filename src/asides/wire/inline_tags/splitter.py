@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Literal, TypeAlias, get_args
 
 from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, find_rules
-from asides.wire.inline_tags.scanner import CodeSpans, Found, TagScanner
+from asides.wire.inline_tags.scanner import SOLID, CodeSpans, Found, TagScanner
 
 Position: TypeAlias = Literal["auto", "leading", "anywhere"]
 StartsInside: TypeAlias = bool | Literal["auto"]
@@ -19,6 +19,7 @@ With `late`, one piece may be MOVED: its text, which came as the answer so far, 
 """
 
 _MOST_MENTIONS = 4
+_POSITIONS: tuple[Position, ...] = get_args(Position)
 
 _UNFINISHED_HEADER = re.compile(r"<\|(?:start|channel|begin|message_model)\|>", re.IGNORECASE)
 
@@ -47,6 +48,41 @@ class Splitter:
     thinking block begins, and where another harmony message begins. Call `finish` once, at the end.
     """
 
+    # What most texts never change belongs to the class: a splitter is made for every text.
+    truncated = False
+    """After `finish`: the text ended inside a thinking block."""
+    began_with_thinking = False
+    left_tag = False
+    """An opening tag in the answer, outside code, was left there: the answer had begun without one."""
+    began_inside = False
+    """A closing tag came, and nothing had been opened: the text began inside a thinking block."""
+    nests = False
+    """A thinking block had others inside."""
+    lacks_close = False
+    """A header ended a thinking block that had no closing tag."""
+    lacks_header = False
+    """In a reply whose messages have headers, text came between two messages."""
+    plain: Callable[[str], object] | None = None
+    """Returns None for text that is more of the last segment, unchanged; such text need not be fed."""
+    unread: list[str] | None = None
+    """Where such text must be added."""
+    _segment = -1
+    _kind: Channel | None = None  # of the last piece; None: the next piece begins a segment
+    _spoken = Channel.ANSWER  # of text outside thinking: the answer, or commentary
+    _known = 0  # of LATE: how many of these texts _code has
+    _unclosed: tuple[int, Role, int] | None = None  # of ORPHAN and LATE: a fence, its first tag, the place in _held
+    _saw_tag = False  # ORPHAN ended at an opening tag
+    _fresh = False  # only blanks in this block yet
+    _adjacent = False  # it began directly after another one of the same grammar
+    _running = False  # and continues its text
+    _grammar: Grammar | None = None
+    _leading = False
+    _cut: int | None = None  # the place in _nested of the first closing tag
+    _nested_code: CodeSpans  # of the text after it, in case that is answer
+    _mentions = 0
+    _first_grammar: Grammar | None = None
+    _written: Grammar | None = None  # the grammar with control tokens that the reply is written in
+
     def __init__(
         self,
         tags: Tags | None = None,
@@ -58,19 +94,10 @@ class Splitter:
         """`late`: as `starts_inside="auto"`, but text is passed on as the answer while nothing is decided. A lone
         closing tag then moves it.
         """
-        if position not in get_args(Position):
-            raise ValueError(f"position={position!r} is not known; use {', '.join(get_args(Position))}")
+        if position not in _POSITIONS:
+            raise ValueError(f"position={position!r} is not known; use {', '.join(_POSITIONS)}")
         if starts_inside not in (True, False, "auto"):
             raise ValueError(f"starts_inside={starts_inside!r} is not known; use True, False or 'auto'")
-        self.truncated = False
-        """After `finish`: the text ended inside a thinking block."""
-        self.began_with_thinking = False
-        self.left_tag = False
-        """An opening tag in the answer, outside code, was left there: the answer had begun without one."""
-        self.began_inside = False
-        """A closing tag came, and nothing had been opened: the text began inside a thinking block."""
-        self.nests = False
-        """A thinking block had others inside."""
         self._late = late and starts_inside is False
         self._rules = find_rules(tags)
         self._position = position
@@ -80,39 +107,15 @@ class Splitter:
             self._state = _State.DEAD
 
         self._scanner = TagScanner()
+        self._code = CodeSpans()
         self._out: list[Piece] = []
-        self._segment = -1
-        self._kind: Channel | None = None  # of the last piece; None: the next piece begins a segment
-        self._spoken = Channel.ANSWER  # of text outside thinking: the answer, or commentary
-        self.plain: Callable[[str], object] | None = None
-        """Returns None for text that is more of the last segment, unchanged; such text need not be fed."""
-        self.unread: list[str] | None = None
-        """Where such text must be added."""
-
         self._blanks: list[str] = []  # of HEAD, or of a block that is blank so far
         self._held: list[str] = []  # of ORPHAN and LATE
-        self._known = 0  # of LATE: how many of these texts _code has
-        self._at_start = bool(self._rules.firsts.firsts)  # of ORPHAN: only blanks so far
-        self._unclosed: tuple[int, Role, int] | None = (
-            None  # of ORPHAN and LATE: a fence, its first tag, the place in _held
-        )
-        self._code = CodeSpans()
-
-        self._saw_tag = False  # ORPHAN ended at an opening tag
-        self._fresh = False  # only blanks in this block yet
-        self._adjacent = False  # it began directly after another one of the same grammar
-        self._running = False  # and continues its text
-        self._carried: list[str] = []  # a blank block between such two
-        self._grammar: Grammar | None = None
-        self._leading = False
-        self._within: Matcher = self._rules.within(None) if self._implied else _NO_TAGS
-        self._depth: dict[Grammar, int] = {}
+        self._carried: list[str] = []  # a blank block between two that continue each other
         self._nested: list[tuple[bool, str]] = []  # of NEST: (is a tag, text)
-        self._cut: int | None = None  # the place in _nested of the first closing tag
-        self._nested_code = CodeSpans()  # of the text after it, in case that is answer
-        self._mentions = 0
-        self._first_grammar: Grammar | None = None
-        self._written: Grammar | None = None  # the grammar with control tokens that the reply is written in
+        self._depth: dict[Grammar, int] = {}
+        self._at_start = bool(self._rules.firsts.firsts)  # of ORPHAN: only blanks so far
+        self._within: Matcher = self._rules.within(None) if self._implied else _NO_TAGS
         self._text_matcher: Matcher = _NO_TAGS
 
     @property
@@ -149,7 +152,8 @@ class Splitter:
         self._scanner.final = True
         if self._written is not None and _UNFINISHED_HEADER.match(self._scanner.tail):
             self._scanner.tail = ""
-        self._run("")
+        if self._scanner.holds:
+            self._run("")
         if cut and self._state is _State.ORPHAN:
             self._segment += 1
             self._emit(Channel.THINKING, "".join(self._held))
@@ -319,6 +323,11 @@ class Splitter:
             self._note_orphan(grammar)
             self._close_implied_block("".join(self._held))
             self._held = []
+        elif SOLID.search(held := "".join(self._held)) is None:
+            # Nothing but blanks came before: this is where the text begins.
+            self._saw_tag, self._state = True, _State.HEAD
+            self._held, self._blanks = [], [held]
+            self._read_first_tag(tag)
         else:
             self._begin_again(text)
         return True
@@ -352,26 +361,33 @@ class Splitter:
         if found is None:
             return self._begin_without_tag()
         self._late = False
+        self._read_first_tag(found)
+        return True
+
+    def _read_first_tag(self, found: Found) -> None:
+        """Read a tag before the answer."""
         role, grammar, text = found
         if role is Role.ORPHAN:
             self._note_orphan(grammar)
             self._close_implied_block("".join(self._blanks))
-            return True
+            return
         channel = grammar.read(text) if role in _HEADERS else None
         if channel is not None:
             self._written = grammar
         if channel is Channel.TOOL:
-            scanner.push_back(text)
-            return self._begin_without_tag()
+            self._scanner.push_back(text)
+            self._begin_without_tag()
+            self.lacks_header = False
+            return
         if role is Role.OPEN or channel is Channel.THINKING:
             self._open_block(grammar, leading=True, void=grammar.closes_itself(text))
-            return True
+            return
         self._blanks = []
         if channel is not None:
             self._begin_message(channel)
-        return True
 
     def _begin_without_tag(self) -> bool:
+        self.lacks_header = self._written is not None and bool(self._written.header)
         blanks = "" if self.began_with_thinking else "".join(self._blanks)
         self._blanks = []
         if self._implied and not self.began_with_thinking:
@@ -453,6 +469,10 @@ class Splitter:
                     self._spoken = Channel.ANSWER
                     self._continue_answer()
                     self._route(text)
+        elif role is Role.CONTROL and grammar.header:
+            self.lacks_header = self.lacks_header or not self._scanner.is_before(
+                self._rules.heads_and_controls(grammar)
+            )
         return True
 
     def _note_grammar(self, grammar: Grammar | None) -> None:
@@ -501,6 +521,7 @@ class Splitter:
             self._note_grammar(grammar)
             self._close_block()
         elif role is Role.HEADER:  # ends the thought without a closing tag; the next state reads what it opens
+            self.lacks_close = True
             self._written = grammar
             self._close_block()
             self._scanner.push_back(text)

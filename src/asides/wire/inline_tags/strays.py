@@ -20,7 +20,10 @@ class StrayFinder:
         opens = [phrase for each in grammars for phrase in (*each.open, *each.header, *each.first)]
         literals = {"".join(part for part in phrase if isinstance(part, str)) for phrase in opens}
         self._prefixes = tuple({text[:end] for text in literals for end in range(1, len(text))})
-        self._suffixes = tuple({text[start:] for text in literals for start in range(1, len(text))})
+        ends = {text[start:] for text in literals for start in range(1, len(text))}
+        # A few letters at the end of a tag may be the beginning of any word.
+        self._suffixes = tuple(end for end in ends if end[-1] in _BRACKETS or len(end) >= _SHORTEST_NAME)
+        self._halves = {each.name: _cut_firsts(each) for each in grammars if each.open}
         marks = _TOKEN_MARKS if any("<|" in text or "|>" in text for text in literals) else ()
         pieces = Grammar("pieces", control=(*((mark,) for mark in marks), *_cut_names(grammars)))
         whole = [(each, role) for each in grammars for role in (Role.OPEN, Role.CLOSE, Role.HEADER)]
@@ -56,15 +59,30 @@ class StrayFinder:
             len(piece) >= shortest and start.startswith(piece) for piece in (*self._suffixes, *self._prefixes)
         )
 
+    def begins_with_half(self, text: str, grammar: str) -> bool:
+        """Whether an answer begins with a part of the tag that opens answers in this grammar."""
+        return text.startswith(self._halves.get(grammar, ()))
+
     def _may_hold(self, text: str) -> bool:
         marks = self._matcher.marks
-        return marks is None or any(mark in text for mark in marks)
+        if marks is None:
+            return True
+        for mark in marks:  # noqa: SIM110 - any() is slower
+            if mark in text:
+                return True
+        return False
 
     def _search(self, text: str, code: CodeSpans | None, put: object) -> bool:
         scanner = TagScanner()
         scanner.final = True
         scanner.fill(text)
         return scanner.find(self._matcher, code, put) is not None  # type: ignore[arg-type]
+
+
+def _cut_firsts(grammar: Grammar) -> tuple[str, ...]:
+    """The beginnings of the tags that open an answer."""
+    tags = [part for phrase in grammar.first for part in phrase if isinstance(part, str)]
+    return tuple(tag[:end] for tag in tags for end in range(1, len(tag)))
 
 
 def _cut_names(grammars: tuple[Grammar, ...]) -> list[tuple[str, ...]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     # They need packages of the extra, which are looked for first.
     from asides_gateway.reload_settings import LoadedSettings
 
-_PACKAGES = {"aiohttp": "aiohttp", "cryptography": "cryptography", "prometheus_client": "prometheus-client"}
+_PACKAGES = {name: name.replace("_", "-") for name in ("uvicorn", "httptools", "cryptography", "prometheus_client")}
 _METRICS_VARIABLES = ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir")
 _MOST_NAMES = 10
 # A worker takes modules from where its parent did, and none from the current folder.

@@ -2,7 +2,7 @@
 // Asks the gateway: JSON, and streams of server-sent events over fetch. The key is in sessionStorage and in a header,
 // never in an address.
 
-const ROOT = "/ui/api";
+const ROOT = new URL("api", import.meta.url).pathname;
 const KEY = "asides.key";
 
 /** What went wrong with a request. The kind says what a view can do about it. */

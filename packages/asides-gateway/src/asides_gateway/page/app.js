@@ -7,6 +7,7 @@ import { mountChat } from "./chat.js";
 import { Connection } from "./connection.js";
 import { askToConfirm, showShortcuts } from "./dialogs.js";
 import { make } from "./dom.js";
+import { KeptThoughts } from "./kept_thoughts.js";
 import { askForKey } from "./key_form.js";
 import { readChoice } from "./preferences.js";
 import { Side } from "./side.js";
@@ -21,7 +22,7 @@ import { Side } from "./side.js";
  * @property {Side} side
  * @property {Connection} connection
  * @property {Map<string, string>} drafts what was typed and not sent, by conversation; in memory only
- * @property {Map<string, string>} thoughts thinking that this page saw, by conversation, message and block; in memory only
+ * @property {KeptThoughts} thoughts thinking that this page saw, by conversation, message and block
  * @property {(hash: string) => void} go
  * @property {(title: string) => void} setTitle
  * @property {() => void} toggleDrawer
@@ -39,8 +40,7 @@ let view = null;
 let routed = 0;
 /** What the reader typed outlives a change of the key. @type {Map<string, string>} */
 const drafts = new Map();
-/** @type {Map<string, string>} */
-const thoughts = new Map();
+const thoughts = new KeptThoughts();
 
 /** Reach the gateway, and draw the shell. @param {string} [complaint] what is wrong with the key we have */
 async function begin(complaint = "") {
@@ -114,7 +114,7 @@ async function forgetKey() {
   if (!sure) return;
   api.keepKey("");
   drafts.clear();
-  thoughts.clear();
+  thoughts.forget("");
   await begin("forgotten");
 }
 

@@ -68,6 +68,9 @@ function fold(text, what) {
 
 /** A file, or a part that the page does not know: named, never loaded. @param {import("./shapes.js").FileBlock | import("./shapes.js").UnknownBlock} block */
 export function makeFile(block) {
+  if (block.type === "file" && block.data) {
+    return make("img.picture", { src: `data:${block.media_type};base64,${block.data}`, alt: block.name || "Picture", loading: "lazy" });
+  }
   const words = block.type === "file" ? [block.name, block.media_type, block.bytes ? count(block.bytes, "byte") : ""] : ["a part that this page does not show"];
   return make("p.file", { dir: "auto" }, words.filter(Boolean).join(" · "));
 }

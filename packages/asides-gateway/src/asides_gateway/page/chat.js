@@ -6,8 +6,9 @@ import { Answer } from "./answer.js";
 import * as api from "./api.js";
 import { ChatHeader } from "./chat_header.js";
 import { Composer } from "./composer.js";
-import { askToConfirm } from "./dialogs.js";
+import { askForText, askToConfirm } from "./dialogs.js";
 import { button, copyText, make } from "./dom.js";
+import { exportConversation } from "./export.js";
 import { formatSeconds } from "./figures.js";
 import { Follower } from "./follower.js";
 import { Question } from "./question.js";
@@ -76,10 +77,14 @@ class Chat {
     this.follower = new Follower(this.scroller, () => void this.loadEarlier());
     this.header = new ChatHeader(this.talk, {
       onRename: (title) => void this.rename(title), onDelete: () => void this.delete(), onMenu: shell.toggleDrawer,
+      onInstruct: () => void this.instruct(), onExport: (form) => void this.export(form), onKeep: (keeps) => shell.thoughts.choose(keeps),
     });
+    this.header.showKeep(shell.thoughts.keeps, shell.session.keeps_thinking);
+    this.system = "";
     this.composer = new Composer(shell.models, shell.session.efforts, {
-      onSend: (text) => void this.send(text), onStop: () => this.stop(), onEditLast: () => this.questions.at(-1)?.openEditor(),
+      onSend: (text, files) => void this.send(text, files), onStop: () => this.stop(), onEditLast: () => this.questions.at(-1)?.openEditor(),
       onDraft: (text) => this.keepDraft(text), onModel: (model) => void this.change({ model }), onEffort: (thinking) => void this.change({ thinking }),
+      onProblem: (problem) => this.complain(new Error(problem)),
     });
     this.element = make("div.chat", {}, this.header.element, this.scroller, make("div.ask", {}, this.follower.jump, this.composer.element));
     this.unhook = shell.connection.onBack(() => { if (!this.stopper && this.id) void this.load(); });
@@ -134,6 +139,7 @@ class Chat {
     this.answers = [];
     this.header.clear();
     this.setTitle(kept.title);
+    this.setSystem(kept.system ?? "");
     this.header.setKept(true);
     this.composer.choose(kept.model ?? "", kept.thinking === null ? null : String(kept.thinking));
     this.next = kept.next;
@@ -205,7 +211,7 @@ class Chat {
           answers.push(answer);
           made.push(answer.element);
         }
-        answer.add(each, (index) => this.shell.thoughts.get(`${this.id}/${each.id}/${index}`) ?? "");
+        answer.add(each, (index) => this.shell.thoughts.get(`${this.id}/${each.id}/${index}`));
         if (each.usage) this.header.add(each);
       }
       message = each;
@@ -221,7 +227,8 @@ class Chat {
   drawUnanswered(message) {
     const answer = new Answer(false);
     this.answers.push(answer);
-    answer.tell(message.error || "There is no answer yet.", [this.makeContinue("Ask again")], Boolean(message.error));
+    const words = message.error || (message.stopped === "stopped" ? "Stopped, before an answer began." : "There is no answer yet.");
+    answer.tell(words, [this.makeContinue("Ask again")], Boolean(message.error));
     return answer.element;
   }
 
@@ -234,21 +241,23 @@ class Chat {
 
   // --- a turn ---
 
-  /** @param {string} text */
-  async send(text) {
+  /** @param {string} text @param {import("./shapes.js").Attached[]} [files] */
+  async send(text, files = []) {
     if (this.stopper) return;
     this.stopper = new AbortController();
     this.composer.setBusy(true);
     try {
       await this.makeConversation();
     } catch (problem) {
-      this.giveBack(text, problem);
+      this.giveBack(text, problem, files);
       return;
     }
-    const question = this.makeQuestion(null, [{ type: "text", text }]);
+    const shown = files.map((file) => /** @type {import("./shapes.js").FileBlock} */ ({
+      type: "file", ...file, data: /^image\/(?:png|jpeg|gif|webp)$/.test(file.media_type) ? file.data : undefined }));
+    const question = this.makeQuestion(null, [...shown, { type: "text", text }]);
     this.questions.push(question);
     this.talk.append(question.element);
-    await this.turn(`/conversations/${this.id}/messages`, { text, ...this.chosen }, question, text);
+    await this.turn(`/conversations/${this.id}/messages`, { text, ...this.chosen, files: files.map(({ name, data }) => ({ name, data })) }, question, text, files);
   }
 
   /** Ask for the rest of an answer, or for the answer of a question that has none. */
@@ -264,8 +273,8 @@ class Chat {
     return { model: this.composer.model.value || undefined, thinking: thinking ?? undefined };
   }
 
-  /** @param {string} path @param {object} body @param {Question | null} question @param {string | null} text to give back if the gateway does not take it */
-  async turn(path, body, question, text) {
+  /** @param {string} path @param {object} body @param {Question | null} question @param {string | null} text to give back if the gateway does not take it, with its files @param {import("./shapes.js").Attached[]} [files] */
+  async turn(path, body, question, text, files = []) {
     const stopper = /** @type {AbortController} */ (this.stopper);
     // Only the last answer can go on.
     for (const act of this.talk.querySelectorAll(".told button")) act.remove();
@@ -285,7 +294,7 @@ class Chat {
     } catch (problem) {
       waiting.remove();
       this.stopper = null;
-      this.refused(answer, question, text, problem);
+      this.refused(answer, question, text, problem, files);
       return;
     }
     waiting.remove();
@@ -339,14 +348,14 @@ class Chat {
 
   /**
    * The gateway did not begin. What was asked goes back into the field.
-   * @param {Answer} answer @param {Question | null} question @param {string | null} text @param {unknown} problem
+   * @param {Answer} answer @param {Question | null} question @param {string | null} text @param {unknown} problem @param {import("./shapes.js").Attached[]} files
    */
-  refused(answer, question, text, problem) {
+  refused(answer, question, text, problem, files) {
     const left = problem instanceof api.ApiError && problem.kind === "left";
     if (question && text !== null) this.dropQuestion(question);
     answer.element.remove();
     this.answers = this.answers.filter((each) => each !== answer);
-    this.giveBack(text ?? "", problem);
+    this.giveBack(text ?? "", problem, files);
     if (left) void this.load();
   }
 
@@ -363,8 +372,9 @@ class Chat {
     this.questions = this.questions.filter((each) => each !== question);
   }
 
-  /** @param {string} text @param {unknown} problem */
-  giveBack(text, problem) {
+  /** @param {string} text @param {unknown} problem @param {import("./shapes.js").Attached[]} [files] */
+  giveBack(text, problem, files = []) {
+    if (!this.composer.attachments.files.length) this.composer.attachments.put(files);
     this.stopper = null;
     this.composer.setBusy(false);
     if (text && !this.composer.field.value) this.composer.setText(text);
@@ -384,7 +394,7 @@ class Chat {
   async makeConversation() {
     this.talk.querySelector(".told.of-page")?.remove();
     if (this.id) return;
-    const made = await api.send("/conversations", "POST", this.chosen);
+    const made = await api.send("/conversations", "POST", { ...this.chosen, system: this.system || undefined });
     this.shell.drafts.delete("");
     this.id = made.id;
     this.talk.replaceChildren();
@@ -417,15 +427,15 @@ class Chat {
 
   /** @param {Answer} answer @param {Message} message @param {Question | null} question @param {boolean} last @param {string} [request] */
   endAnswer(answer, message, question, last, request) {
-    if (message.stopped && last) {
+    if (message.stopped) {
       const thoughts = [...answer.thoughts.values()];
       const seconds = thoughts.reduce((sum, thought) => sum + (thought.seconds ?? 0), 0);
       const onlyThought = !answer.plainText && thoughts.length > 0 && message.stopped !== "starved";
       const words = message.error || (onlyThought ? `It thought for ${formatSeconds(seconds)} and stopped.` : STOPS[message.stopped] ?? "It stopped.");
-      answer.tell(words, ["refused", "filtered"].includes(message.stopped) ? [] : [this.makeContinue("Continue")], Boolean(message.error));
+      answer.tell(words, !last || ["refused", "filtered"].includes(message.stopped) ? [] : [this.makeContinue("Continue")], Boolean(message.error));
     }
     const acts = [];
-    if (question) {
+    if (question && !question.hasFiles) {
       acts.push(button("quiet", "Retry", () => void this.forkAndAsk(question, question.text), { "aria-label": "Retry: ask this again, in a fork" }));
     }
     answer.drawFoot(message, [...acts, ...this.makeInspect(request)]);
@@ -466,6 +476,36 @@ class Chat {
   }
 
   // --- the conversation ---
+
+  /** @param {string} text */
+  setSystem(text) {
+    this.system = text;
+    this.header.setInstructed(text !== "");
+  }
+
+  /** Ask for the system prompt, and keep it. */
+  async instruct() {
+    const text = await askForText("Instructions", "The system prompt: it goes before every question of this conversation.", this.system, "Use");
+    if (text === null || text === this.system) return;
+    const before = this.system;
+    this.setSystem(text.trim() ? text : "");
+    if (!this.id) return;
+    try {
+      await api.send(`/conversations/${this.id}`, "PATCH", { system: this.system });
+    } catch (problem) {
+      this.setSystem(before);
+      this.complain(problem);
+    }
+  }
+
+  /** @param {"md" | "json"} form */
+  async export(form) {
+    try {
+      await exportConversation(this.id, form, (key) => this.shell.thoughts.get(key));
+    } catch (problem) {
+      this.complain(problem);
+    }
+  }
 
   /** @param {string} title */
   setTitle(title) {
@@ -509,6 +549,7 @@ class Chat {
       return;
     }
     this.shell.drafts.delete(this.id);
+    this.shell.thoughts.forget(this.id);
     this.shell.side.remove(this.id);
     this.shell.go("#/");
   }

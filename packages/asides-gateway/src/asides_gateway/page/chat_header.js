@@ -6,7 +6,7 @@ import { count, formatCost, formatShare } from "./figures.js";
 import { keepChoice } from "./preferences.js";
 import { wantsOpen } from "./thought.js";
 
-/** @typedef {{onRename: (title: string) => void, onDelete: () => void, onMenu: () => void}} HeaderActs */
+/** @typedef {{onRename: (title: string) => void, onDelete: () => void, onMenu: () => void, onInstruct: () => void, onExport: (form: "md" | "json") => void, onKeep: (keeps: boolean) => void}} HeaderActs */
 
 export class ChatHeader {
   /** @param {HTMLElement} talk where the thoughts are @param {HeaderActs} acts */
@@ -19,7 +19,16 @@ export class ChatHeader {
     this.remove = button("quiet", "Delete", acts.onDelete);
     // Beside the title where there is room; on a phone they are behind a button.
     const id = freshId();
-    this.menu = make("div.topacts", { id, popover: "auto" }, this.rename, this.remove);
+    this.instruct = button("quiet", "Instructions", acts.onInstruct, { title: "The system prompt of this conversation" });
+    const exports = freshId();
+    this.exports = make("div.menu-of", { id: exports, popover: "auto" },
+      ...["Markdown", "JSON"].map((name) => button("quiet", name, () => {
+        this.exports.hidePopover();
+        acts.onExport(name === "JSON" ? "json" : "md");
+      }, { "aria-label": `Export as ${name}` })));
+    this.exporter = make("button.quiet.exporter", { type: "button", popovertarget: exports }, "Export");
+    this.keep = button("quiet.switch", "Keep thinking", () => this.turnKeep(), { "aria-pressed": "false", title: "Keep the words of thinking in this browser, also when the page is loaded again" });
+    this.menu = make("div.topacts", { id, popover: "auto" }, this.instruct, this.rename, this.exporter, this.exports, this.remove, this.keep);
     this.more = make("button.quiet.more", { type: "button", popovertarget: id }, "More");
     this.spend = make("p.spend.num");
     this.fold = button("quiet.switch", "Thinking", () => this.foldAll(), { "aria-pressed": String(wantsOpen()), title: "Fold or open all thinking" });
@@ -27,6 +36,7 @@ export class ChatHeader {
     this.element = make("header.topbar", {},
       button("quiet.menu", "Menu", acts.onMenu, { "aria-label": "Menu: the conversations" }),
       this.title, this.menu, this.spend, this.fold, this.more);
+    this.keepsAnyway = false;
     this.setTitle("");
     this.setKept(false);
   }
@@ -39,7 +49,8 @@ export class ChatHeader {
 
   /** Whether there is a conversation to rename and delete. @param {boolean} kept */
   setKept(kept) {
-    for (const each of [this.menu, this.more, this.fold]) show(each, kept);
+    for (const each of [this.rename, this.exporter, this.remove, this.fold]) show(each, kept);
+    show(this.keep, kept && !this.keepsAnyway);
   }
 
   /** Fold or open every thought, now and from now on. */
@@ -48,6 +59,23 @@ export class ChatHeader {
     keepChoice("thoughts", open ? "open" : "folded");
     this.fold.setAttribute("aria-pressed", String(open));
     for (const thought of this.talk.querySelectorAll("details.thought")) /** @type {HTMLDetailsElement} */ (thought).open = open;
+  }
+
+  /** Whether this browser keeps thinking, or the gateway does. @param {boolean} keeps @param {boolean} anyway */
+  showKeep(keeps, anyway) {
+    this.keepsAnyway = anyway;
+    this.keep.setAttribute("aria-pressed", String(keeps));
+  }
+
+  turnKeep() {
+    const keeps = this.keep.getAttribute("aria-pressed") !== "true";
+    this.keep.setAttribute("aria-pressed", String(keeps));
+    this.acts.onKeep(keeps);
+  }
+
+  /** @param {boolean} has whether there are instructions */
+  setInstructed(has) {
+    this.instruct.classList.toggle("has", has);
   }
 
   clear() {

@@ -1,17 +1,19 @@
 // @ts-check
 // Where one writes: a field that grows, the model and its effort, and one button that sends or stops.
 
+import { Attachments, listFiles } from "./attachments.js";
 import { button, make } from "./dom.js";
 import { EffortPicker, ModelPicker } from "./pickers.js";
 
 /**
  * @typedef {object} ComposerActs
- * @property {(text: string) => void} onSend
+ * @property {(text: string, files: import("./shapes.js").Attached[]) => void} onSend
  * @property {() => void} onStop
  * @property {() => void} onEditLast
  * @property {(text: string) => void} onDraft
  * @property {(model: string) => void} onModel
  * @property {(effort: string | null) => void} onEffort
+ * @property {(problem: string) => void} onProblem
  */
 
 export class Composer {
@@ -25,13 +27,18 @@ export class Composer {
       rows: 1, "aria-label": "Message", placeholder: "Ask something", dir: "auto", autocomplete: "off",
       oninput: () => { this.grow(); acts.onDraft(this.field.value); },
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.onKey(event),
+      onpaste: (/** @type {ClipboardEvent} */ event) => this.takeFiles(event, event.clipboardData),
     }));
+    this.attachments = new Attachments(acts.onProblem);
     this.model = new ModelPicker(models, "", (model) => { this.drawEfforts(model, this.effort.value); acts.onModel(model); });
     this.effort = new EffortPicker(acts.onEffort);
     this.send = button("solid.send", "Send", () => (this.busy ? acts.onStop() : this.submit()));
     this.element = make("form.composer", { "aria-label": "Ask", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
-      make("div.box", { onclick: (/** @type {Event} */ event) => { if (event.target === event.currentTarget) this.field.focus(); } },
-        this.field, make("div.controls", {}, this.model.element, this.effort.element, this.send)));
+      make("div.box", { onclick: (/** @type {Event} */ event) => { if (event.target === event.currentTarget) this.field.focus(); },
+        ondragover: (/** @type {DragEvent} */ event) => event.preventDefault(),
+        ondrop: (/** @type {DragEvent} */ event) => this.takeFiles(event, event.dataTransfer) },
+        this.field, this.attachments.list, this.attachments.input,
+        make("div.controls", {}, this.model.element, this.effort.element, this.attachments.open, this.send)));
   }
 
   /** @param {string} model @param {string | null} effort */
@@ -67,9 +74,17 @@ export class Composer {
 
   submit() {
     const text = this.field.value;
-    if (!text.trim() || this.busy) return;
+    if ((!text.trim() && !this.attachments.files.length) || this.busy) return;
     this.setText("");
-    this.acts.onSend(text);
+    this.acts.onSend(text, this.attachments.take());
+  }
+
+  /** @param {Event} event @param {DataTransfer | null} from */
+  takeFiles(event, from) {
+    const files = listFiles(from);
+    if (!files.length) return;
+    event.preventDefault();
+    void this.attachments.add(files);
   }
 
   /** @param {KeyboardEvent} event */

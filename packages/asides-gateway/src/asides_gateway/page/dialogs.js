@@ -34,6 +34,21 @@ function open(dialog, onClose) {
   dialog.showModal();
 }
 
+/**
+ * Ask for a text. @param {string} title @param {string} note @param {string} text @param {string} yes
+ * @returns {Promise<string | null>} null: it stays as it is
+ */
+export function askForText(title, note, text, yes) {
+  return new Promise((resolve) => {
+    const id = freshId();
+    const field = /** @type {HTMLTextAreaElement} */ (make("textarea.field", { value: text, rows: 8, dir: "auto", "aria-labelledby": id, maxLength: 100_000 }));
+    const dialog = /** @type {HTMLDialogElement} */ (make("dialog.wide", { "aria-labelledby": id },
+      make("h2", { id }, title), make("p", {}, note), field,
+      make("div.row", {}, button("plainbutton", "Cancel", () => dialog.close("")), button("solid", yes, () => dialog.close("yes")))));
+    open(dialog, () => resolve(dialog.returnValue === "yes" ? field.value : null));
+  });
+}
+
 const SHORTCUTS = [
   [["Enter"], "send"],
   [["Shift", "Enter"], "a new line"],

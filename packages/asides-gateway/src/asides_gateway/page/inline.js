@@ -2,15 +2,21 @@
 // The inside of a line of Markdown: code, emphasis, links. It makes text nodes and seven kinds of elements; whatever else
 // a model writes, markup included, is text. Time goes with the length of the text.
 
+import { makeFormula } from "./formula.js";
+
 /** A mark that may begin something: where its text node stands in the row of nodes. @typedef {{mark: string, count: number, at: number}} Opener */
 
-const SPECIAL = /[\\`*_~[\]!<\n]|https?:\/\//g;
+const SPECIAL = /[\\`*_~[\]!<\n$]|https?:\/\//g;
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const WORD = /[\p{L}\p{N}]/u;
 const ADDRESS = /https?:\/\/[^\s<>"'`\]*]+/y;
 const POINTED = /<(https?:\/\/[^\s<>]+)>/y;
 const TARGET = /\(\s*(?!\s)<?([^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*)>?\s*(?:(?<=\s)(?:"[^"\n]*"|'[^'\n]*')\s*)?\)/y;
 const DEEPEST = 60;
+const LONGEST_FORMULA = 4000;
+const LONGEST_SHORT = 300;
+// Between single dollars: what has a sign of TeX, or is one name or number. Prices are not.
+const FORMULA = /[\\^_={}<>+*/|-]|^\p{L}\p{N}?$|^\p{L}\(\p{L}\)$/u;
 
 /**
  * @param {string} text
@@ -67,6 +73,8 @@ class InlineParser {
     this.openers = [];
     /** Lengths of runs of backticks that have no partner further on. @type {Set<number>} */
     this.alone = new Set();
+    /** Ends of formulas that do not come any more. @type {Set<string>} */
+    this.missing = new Set();
     this.plain = "";
     this.at = 0;
   }
@@ -92,7 +100,14 @@ class InlineParser {
 
   /** @param {string} sign */
   take(sign) {
-    if (sign === "\\") this.takeEscape();
+    if (sign === "$" || (sign === "\\" && "([".includes(this.text[this.at + 1] ?? " "))) {
+      if (this.takeFormula()) return;
+      sign = sign === "$" ? "" : sign;
+    }
+    if (sign === "") {
+      this.plain += "$";
+      this.at += 1;
+    } else if (sign === "\\") this.takeEscape();
     else if (sign === "`") this.takeCode();
     else if (sign === "\n") this.takeBreak();
     else if (sign === "*" || sign === "_" || sign === "~") this.takeEmphasis(sign);
@@ -112,6 +127,35 @@ class InlineParser {
     else if (next === "\n") this.pushBreak();
     else this.plain += `\\${next}`;
     this.at += 1 + next.length;
+  }
+
+  /** Take a formula, if one begins here. @returns {boolean} */
+  takeFormula() {
+    const { text, at } = this;
+    const begin = text.startsWith("$$", at) ? "$$" : text[at] === "$" ? "$" : text.slice(at, at + 2);
+    const end = { "\\(": "\\)", "\\[": "\\]" }[begin] ?? begin;
+    const start = at + begin.length;
+    const close = begin === "$" ? this.findDollar(start) : this.missing.has(end) ? -1 : text.indexOf(end, start);
+    if (close < 0 && begin !== "$") this.missing.add(end);
+    const tex = close < 0 ? "" : text.slice(start, close);
+    if (!tex.trim() || tex.length > LONGEST_FORMULA) return false;
+    this.flush();
+    this.nodes.push(makeFormula(tex, begin === "$$" || begin === "\\["));
+    this.at = close + end.length;
+    return true;
+  }
+
+  /** The dollar that ends a formula in a line; -1: this one is money, or a name. @param {number} start */
+  findDollar(start) {
+    const { text } = this;
+    if (/[\s$]/.test(text[start] ?? " ") || WORD.test(text[start - 2] ?? " ")) return -1;
+    for (let at = text.indexOf("$", start); at > start && at - start < LONGEST_SHORT; at = text.indexOf("$", at + 1)) {
+      if (text[at - 1] === "\\") continue;
+      const tex = text.slice(start, at);
+      const ends = !/\s$/.test(tex) && !WORD.test(text[at + 1] ?? " ") && !tex.includes("\n");
+      return ends && FORMULA.test(tex) ? at : -1;
+    }
+    return -1;
   }
 
   takeBreak() {

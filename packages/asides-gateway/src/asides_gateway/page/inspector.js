@@ -263,7 +263,7 @@ class Inspector {
       this.empty.replaceChildren(make("h2", {}, "No request matches"), make("p", {}, "There are others."), button("plainbutton", "Show all", () => this.use("all")));
       return;
     }
-    const { origin } = location;
+    const origin = new URL("..", import.meta.url).href.replace(/\/$/, "");
     this.empty.replaceChildren(
       make("h2", {}, "No requests yet"),
       make("p", {}, "Point a client at this gateway, and its requests show up here as they happen: what came in, what went back and why, what went out."),

@@ -5,6 +5,7 @@
 // have a side, carry dir="auto", since a browser looks for the first letter again with each change.
 // Not here: the inside of a line (inline.js).
 
+import { colourCode } from "./code_colours.js";
 import { copyButton, make, reachable } from "./dom.js";
 import { dropEnd, renderInline } from "./inline.js";
 
@@ -85,6 +86,8 @@ class Code {
     this.fence = fence;
     this.indent = indent;
     this.depth = depth;
+    this.language = language;
+    this.coloured = false;
     this.box = make("code");
     this.chunk = document.createTextNode("");
     this.lines = 0;
@@ -120,7 +123,10 @@ class Code {
     chunk.deleteData(length, chunk.data.length - length);
   }
 
-  end() {}
+  end() {
+    if (!this.coloured) colourCode(this.box, this.language);
+    this.coloured = true;
+  }
 }
 
 class Table {

@@ -17,13 +17,13 @@ export class ModelPicker {
     this.listId = freshId();
     this.input = /** @type {HTMLInputElement} */ (make("input.model", {
       type: "text", role: "combobox", "aria-label": "Model", "aria-autocomplete": "list", "aria-expanded": "false",
-      "aria-controls": this.listId, autocomplete: "off", autocapitalize: "off", spellcheck: false, placeholder: "provider:model", dir: "ltr",
+      "aria-controls": this.listId, autocomplete: "off", autocapitalize: "off", spellcheck: false, placeholder: "provider:model", dir: "ltr", title: "Choose the model",
       oninput: () => this.open(), onfocus: () => { this.input.select(); }, onclick: () => this.open(true),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.onKey(event), onblur: () => this.take(this.input.value),
     }));
     this.list = make("ul.options", { id: this.listId, role: "listbox", "aria-label": "Models", hidden: true,
       onmousedown: (/** @type {Event} */ event) => event.preventDefault() });
-    this.element = make("div.picker", {}, this.input, this.list);
+    this.element = make("div.picker", {}, this.input, make("span.chevron", { "aria-hidden": "true" }), this.list);
     this.set(value);
   }
 

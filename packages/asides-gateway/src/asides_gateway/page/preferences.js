@@ -3,9 +3,9 @@
 
 const START = "asides.";
 /** @type {Record<string, readonly string[]>} */
-const CHOICES = { theme: ["auto", "light", "dark"], thoughts: ["auto", "open", "folded"], keys: ["on", "off"] };
+const CHOICES = { theme: ["auto", "light", "dark"], thoughts: ["auto", "open", "folded"], keys: ["on", "off"], keep: ["off", "on"] };
 
-/** @param {"theme" | "thoughts" | "keys"} name @returns {string} */
+/** @param {"theme" | "thoughts" | "keys" | "keep"} name @returns {string} */
 export function readChoice(name) {
   try {
     const kept = localStorage.getItem(START + name) ?? "";
@@ -16,7 +16,7 @@ export function readChoice(name) {
   return CHOICES[name][0];
 }
 
-/** @param {"theme" | "thoughts" | "keys"} name @param {string} value */
+/** @param {"theme" | "thoughts" | "keys" | "keep"} name @param {string} value */
 export function keepChoice(name, value) {
   try {
     localStorage.setItem(START + name, value);

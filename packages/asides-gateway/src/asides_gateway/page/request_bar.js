@@ -35,8 +35,8 @@ export class Bar {
     this.shown = "";
   }
 
-  /** @param {Summary} request @param {number} now */
-  draw(request, now) {
+  /** @param {Summary} request @param {number} now @param {number} [axis] the seconds of the whole width, for bars that are compared */
+  draw(request, now, axis = 0) {
     const stretches = listStretches(request, now);
     const shape = stretches.map(({ state }) => state).join();
     if (shape !== this.shown) {
@@ -48,6 +48,8 @@ export class Bar {
       // Through the object model: the policy of the page allows no style in markup.
       /** @type {HTMLElement} */ (this.element.children[place]).style.flexGrow = String((100 * seconds) / all);
     });
+    // On one axis, a shorter request has a shorter bar.
+    this.element.style.inlineSize = axis > 0 ? `max(0.25rem, ${Math.min(100, (100 * all) / axis)}%)` : "";
     this.element.toggleAttribute("data-open", isOpen(request));
     const sums = addStretches(request, now);
     const words = Object.entries(sums).filter(([, seconds]) => seconds > 0).map(([state, seconds]) => `${state} ${formatExactly(seconds)}`);

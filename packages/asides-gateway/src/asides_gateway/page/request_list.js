@@ -10,7 +10,10 @@ import { isOpen, listMarks, nameCaller, nameDialect, nameTarget, PAGE, shortMode
 
 /** Rows that are drawn at first, and more of them each time the end comes near. */
 const STEP = 100;
-const COLUMNS = ["time", "client → provider", "first thought · answer", "waiting, thinking, answering", "tokens", "what happened"];
+const COLUMNS = ["time", "client → provider", "first thought · answer", "time taken", "tokens", "what happened"];
+const SCALE = 3;
+/** Where the time axis of the bars may end, in seconds. */
+const AXES = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 3600];
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
 export class RequestList {
@@ -23,13 +26,15 @@ export class RequestList {
     this.requests = [];
     this.drawn = STEP;
     this.chosen = "";
+    this.axis = 0;
+    this.axisEnd = make("span.num");
     this.body = make("tbody", { role: "rowgroup" });
     this.end = make("div.list-end");
     // Roles by hand: on a phone the rows are no longer laid out as a table, and browsers would forget what they are.
     this.table = make("table.requests", { role: "table" },
       make("caption.unseen", {}, "Requests to this gateway, the newest first"),
       make("thead", { role: "rowgroup" }, make("tr", { role: "row" },
-        ...COLUMNS.map((name) => make("th", { role: "columnheader", scope: "col" }, name)))),
+        ...COLUMNS.map((name, place) => make("th", { role: "columnheader", scope: "col" }, name, place === SCALE ? this.axisEnd : null)))),
       this.body);
     this.element = make("div.request-list", {}, this.table, this.end);
     this.seen = new IntersectionObserver((entries) => {
@@ -52,6 +57,7 @@ export class RequestList {
       row.element.remove();
       this.rows.delete(id);
     }
+    this.fitAxis(wanted);
     /** @type {Element | null} */
     let next = this.body.firstElementChild;
     for (const request of wanted) {
@@ -60,7 +66,7 @@ export class RequestList {
         row = new Row(request, this.acts.onOpen);
         this.rows.set(request.id, row);
       }
-      row.draw(request, this.acts.readNow(request));
+      row.draw(request, this.acts.readNow(request), this.axis);
       row.choose(request.id === this.chosen);
       if (row.element === next) next = next.nextElementSibling;
       else this.body.insertBefore(row.element, next);
@@ -78,7 +84,19 @@ export class RequestList {
 
   /** Let the bars of open requests grow. */
   tick() {
-    for (const row of this.rows.values()) if (isOpen(row.request)) row.tick(this.acts.readNow(row.request));
+    const open = [...this.rows.values()].filter((row) => isOpen(row.request));
+    if (open.some((row) => this.acts.readNow(row.request) > this.axis)) this.fitAxis([...this.rows.values()].map((row) => row.request));
+    for (const row of open) row.tick(this.acts.readNow(row.request), this.axis);
+  }
+
+  /** All bars have one axis of time, as long as the longest request. @param {Summary[]} requests */
+  fitAxis(requests) {
+    const longest = requests.reduce((most, request) => Math.max(most, this.acts.readNow(request)), 0);
+    const axis = AXES.find((end) => end >= longest) ?? longest;
+    if (axis === this.axis) return;
+    this.axis = axis;
+    this.axisEnd.textContent = ` · 0 to ${formatExactly(axis)}`;
+    for (const row of this.rows.values()) row.tick(this.acts.readNow(row.request), axis);
   }
 
   /** @param {string} id "": none */
@@ -135,8 +153,8 @@ class Row {
     this.link.title = at.toLocaleString();
   }
 
-  /** @param {Summary} request @param {number} now */
-  draw(request, now) {
+  /** @param {Summary} request @param {number} now @param {number} axis the seconds of the whole width */
+  draw(request, now, axis) {
     const told = JSON.stringify(request);
     if (told === this.told) return;
     this.told = told;
@@ -155,12 +173,12 @@ class Row {
     this.tokens.title = known ? `${count(input ?? 0, "token")} in, ${count(output ?? 0, "token")} out` : "";
     this.marks.replaceChildren(...listMarks(request).slice(0, 3).flatMap(({ text, tone }) => [chip(text, tone), " "]));
     this.element.dataset.state = request.state;
-    this.tick(now);
+    this.tick(now, axis);
   }
 
-  /** @param {number} now */
-  tick(now) {
-    this.bar.draw(this.request, now);
+  /** @param {number} now @param {number} axis */
+  tick(now, axis) {
+    this.bar.draw(this.request, now, axis);
     this.state.textContent = isOpen(this.request) ? STATES[this.request.state] : "";
   }
 

@@ -246,10 +246,10 @@ def test_on_a_phone_the_request_takes_the_place_of_the_list(visit: Start) -> Non
     page = seen.page
     _fill(_inspect(seen))
     expect(_rows(page)).to_have_count(2)
-    row, bar = _rows(page).first.bounding_box(), _rows(page).first.locator(".bar").bounding_box()
+    row, scale = _rows(page).first.bounding_box(), _rows(page).first.locator(".scale").bounding_box()
     assert row is not None
-    assert bar is not None
-    assert bar["width"] > 0.85 * row["width"]
+    assert scale is not None
+    assert scale["width"] > 0.85 * row["width"]
     assert page.evaluate("document.documentElement.scrollWidth") <= 390, "nothing sticks out"
     _rows(page).first.tap()
     expect(_section(page, "What came in")).to_be_visible()

@@ -11,7 +11,7 @@ import pytest
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import ReplyWriter
 from asides.providers.find import find_provider, find_target
-from asides.relay.translate.translated_exchange import open_writer
+from asides.relay.written_exchange import open_writer
 from asides.values.events import ReplyEnded, ReplyStarted, StopReason, TextDelta, ThoughtSealed
 from asides.values.messages import Message, OutputSchema, Prompt, user
 from asides.values.parts import ToolCall, ToolResult

@@ -9,7 +9,7 @@ import pytest
 
 from asides.flows.build_call import CallBuilder
 from asides.options import Options
-from asides.relay.choose_mode import choose_mode
+from asides.relay.find_changes import Asked, Changes, find_changes
 from asides.settings import Settings
 from asides.values.messages import Message, Prompt, user
 from asides.values.parts import Text
@@ -86,9 +86,8 @@ def test_thinking_that_a_model_takes_no_more_is_not_forwarded() -> None:
     """Chat clients echo `reasoning_content` that was written for another model; OpenAI's chat takes none."""
     thought = Message("assistant", (Thought("so"), Text("Hi")))
     builder = CallBuilder(Options(api_key="sk-test"), settings=Settings())
-    reasons: list[str] = []
+    found: list[Changes] = []
     for said in (Message("assistant", (Text("Hi"),)), thought):
         call = builder.build("openai-chat:gpt-4.1", Prompt((user("?"), said, user("?"))), Options(), stream=False)
-        mode = choose_mode(call, "openai_chat", visibility=Visibility(), sink="app")
-        reasons.append(f"{mode.name}: {mode.reason}")
-    assert reasons == ["forward: the maker of this dialect", "translate: this model takes no thinking back"]
+        found.append(find_changes(call, Asked("openai_chat", Visibility(), "app")))
+    assert found == [Changes(), Changes("this model takes no thinking back")]

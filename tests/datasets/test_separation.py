@@ -1,0 +1,65 @@
+"""The verdict of a text: what is certain, and what a person has to look at."""
+
+from __future__ import annotations
+
+import pytest
+
+import asides
+from asides.datasets.separation import TagSettings, Verdict, find_tag_settings, separate_text
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "answer", "thinking"),
+    [
+        ("<think>a</think>b", "closed", "b", "a"),
+        ("b", "none", "b", None),
+        ("a</think>b", "lone_close", "b", "a"),
+        ("<think>a", "unclosed", "", "a"),
+        ("<think>a</think>", "empty_answer", "", "a"),
+        ("", "empty_answer", "", None),
+        ("<think>a<think>b</think>c</think>d", "closed", "d", "a\n\nb\n\nc"),
+        ("<think>use <think> tags</think>A", "stray_tag", "A", "use <think> tags"),
+        ("<think>a</think>b</think>c", "stray_tag", "b</think>c", "a"),
+        ("<think>`</think>` x</think>A", "stray_tag", "` x</think>A", "`"),
+        ("<think>\n```\n</think>\n```\n</think>A", "stray_tag", "```\n</think>A", "\n```\n"),
+        ("ink>a</think>b", "stray_tag", "b", "ink>a"),
+        ("<thi a</think>b", "stray_tag", "b", "<thi a"),
+        ("<thi a b", "stray_tag", "<thi a b", None),
+        ("> quoted, not half a tag", "none", "> quoted, not half a tag", None),
+        ("<div>html</div>", "none", "<div>html</div>", None),
+        (
+            "Use `<think>` here, and\n```\n</think>\n```\n",
+            "none",
+            "Use `<think>` here, and\n```\n</think>\n```\n",
+            None,
+        ),
+        ("<|channel|>analysis<|message|>t<|end|>lost", "stray_tag", "lost", "t"),
+        ("<|channel|>analysis<|message|>t<|channel|>final<|message|>a", "stray_tag", "a", "t"),
+        ("<|START_THINKING|>t<|END_THINKING|><|STARa", "stray_tag", "<|STARa", "t"),
+        (
+            "<|channel|>analysis<|message|>t<|end|><|start|>assistant<|channel|>final<|message|>a<|return|>",
+            "closed",
+            "a",
+            "t",
+        ),
+    ],
+)
+def test_a_text_has_a_verdict(text: str, verdict: Verdict, answer: str, thinking: str | None) -> None:
+    found = separate_text(text, TagSettings())
+    assert (found.verdict, found.answer, found.thinking) == (verdict, answer, thinking)
+    assert bool(found.reason) is (verdict in ("unclosed", "empty_answer", "stray_tag"))
+
+
+@pytest.mark.parametrize("value", [None, 3, ["<think>"]])
+def test_a_value_that_is_not_text_is_unreadable(value: object) -> None:
+    found = separate_text(value, TagSettings())
+    assert (found.verdict, found.answer) == ("unreadable", None)
+    assert "is not text" in found.reason or "is null" in found.reason
+
+
+def test_settings_come_from_a_model() -> None:
+    settings = find_tag_settings("vllm:deepseek-ai/DeepSeek-R1")
+    assert separate_text("cut in the thought", settings).verdict == "unclosed"
+    assert separate_text("cut in the thought", TagSettings()).verdict == "none"
+    with pytest.raises(asides.UnknownProvider):
+        find_tag_settings("nowhere:model")

@@ -1,0 +1,192 @@
+"""`separate_many` and `RowSeparator`: rows in, rows with new columns out, also with pandas, polars and datasets."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import asides
+
+ROWS = [
+    {"id": 1, "response": "<think>6 times 7</think>42"},
+    {"id": 2, "response": "Paris"},
+    {"id": 3, "response": "<think>They ask"},
+]
+COLUMNS = [("42", "6 times 7"), ("Paris", None), ("", "They ask")]
+
+
+def test_rows_come_back_with_new_columns_and_are_not_changed() -> None:
+    found = list(asides.separate_many(ROWS, "response"))
+    assert [(row["answer"], row["thinking"]) for row in found] == COLUMNS
+    assert [row["verdict"] for row in found] == ["closed", "none", "unclosed"]
+    assert [row["id"] for row in found] == [1, 2, 3]
+    assert list(ROWS[0]) == ["id", "response"]
+
+
+def test_texts_and_bad_rows_never_raise() -> None:
+    texts = [row["response"] for row in ROWS]
+    assert [(row["answer"], row["thinking"]) for row in asides.separate_many(texts)] == COLUMNS  # type: ignore[arg-type]
+    rows: list[dict[str, Any]] = [{"response": None}, {}, {"response": "a", "answer": "b"}]
+    assert [row["verdict"] for row in asides.separate_many(rows, "response")] == ["unreadable"] * 3
+
+
+def test_memory_is_bounded() -> None:
+    def make() -> Iterator[str]:
+        for number in range(20_000):
+            yield f"<think>{number}</think>" + "x" * 1000
+
+    list(asides.separate_many(["<think>a</think>b"]))
+    tracemalloc.start()
+    assert sum(len(row["answer"]) for row in asides.separate_many(make())) == 20_000_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000
+
+
+def test_arguments_are_checked_before_the_first_row() -> None:
+    with pytest.raises(asides.ConfigError, match="takes one of column=, messages= and response="):
+        asides.separate_many([], "a", messages="b")
+    with pytest.raises(asides.ConfigError, match=r"unknown format 'jinja'\. Use one of think-tags"):
+        asides.separate_many([], messages="b", to="jinja")
+    with pytest.raises(asides.ConfigError, match="no tag grammar is called 'nonsense'"):
+        asides.separate_many([], tags=("nonsense",))
+    with pytest.raises(asides.ConfigError, match="same name"):
+        asides.separate_many([], "a", answer="x", thinking="x")
+
+
+_CHAT = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "<think>t</think>a"}]
+_HARMONY = (
+    "<|start|>user<|message|>q<|end|><|start|>assistant<|channel|>analysis<|message|>t<|end|>"
+    "<|start|>assistant<|channel|>final<|message|>a<|return|>"
+)
+
+
+@pytest.mark.parametrize(
+    "conversation",
+    [
+        _CHAT,
+        {"messages": _CHAT},
+        [{"role": "user", "content": "q"}, {"role": "assistant", "reasoning_content": "t", "content": "a"}],
+        [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": [{"type": "thinking", "thinking": "t"}, {"type": "text", "text": "a"}]},
+        ],
+        [{"role": "user", "parts": [{"text": "q"}]}, {"role": "model", "parts": [{"text": "<think>t</think>a"}]}],
+        [
+            {"role": "user", "parts": [{"text": "q"}]},
+            {"role": "model", "parts": [{"text": "t", "thought": True}, {"text": "a"}]},
+        ],
+        [{"from": "human", "value": "q"}, {"from": "gpt", "value": "<think>t</think>a"}],
+        {"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "<think>t</think>a"}]},
+        _HARMONY,
+        "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n<think>t</think>\n\na<|im_end|>\n",
+        '[{"role": "user", "content": "q"}, {"role": "assistant", "content": "<think>t</think>a"}]',
+    ],
+)
+def test_conversations_in_every_format(conversation: Any) -> None:
+    row = next(asides.separate_many([{"chat": conversation}], messages="chat", to="harmony"))
+    assert (row["verdict"], row["answer"], row["thinking"]) == ("closed", ["a"], ["t"])
+    assert row["chat"] == _HARMONY
+
+
+@pytest.mark.parametrize(
+    ("conversation", "verdict"),
+    [
+        ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "<think>t"}], "unclosed"),
+        ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "reasoning_content": "t"}], "closed"),
+        ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "", "reasoning": "all"}], "empty_answer"),
+        ("<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n<think>t<|im_end|>\n", "unclosed"),
+        ([{"role": "user", "content": "q"}], "unreadable"),
+        ([{"role": "nobody", "content": "q"}], "unreadable"),
+        ("neither JSON nor marks", "unreadable"),
+        (5, "unreadable"),
+        (None, "unreadable"),
+    ],
+)
+def test_conversations_have_a_verdict(conversation: Any, verdict: str) -> None:
+    assert next(asides.separate_many([{"chat": conversation}], messages="chat"))["verdict"] == verdict
+
+
+def test_every_turn_of_a_model_has_an_entry() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    chat = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "<think>one</think>", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "r"},
+        {"role": "assistant", "content": "two</think>done"},
+    ]
+    row = next(asides.separate_many([{"chat": chat}], messages="chat"))
+    assert (row["verdict"], row["answer"], row["thinking"]) == ("lone_close", ["", "done"], ["one", "two"])
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "answer", "thinking"),
+    [
+        ({"choices": [{"message": {"content": "<think>t</think>a"}, "finish_reason": "stop"}]}, "closed", "a", "t"),
+        ({"choices": [{"message": {"content": "a", "reasoning": "t"}, "finish_reason": "stop"}]}, "closed", "a", "t"),
+        ({"choices": [{"message": {"content": "<think>t"}, "finish_reason": "length"}]}, "unclosed", "", "t"),
+        (
+            {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "t", "signature": "s"}],
+            },
+            "empty_answer",
+            "",
+            "t",
+        ),
+        ({"error": "none"}, "unreadable", None, None),
+    ],
+)
+def test_recorded_responses(body: Any, verdict: str, answer: str | None, thinking: str | None) -> None:
+    row = next(asides.separate_many([body], response=True))
+    assert (row["verdict"], row["answer"], row["thinking"]) == (verdict, answer, thinking)
+    assert next(asides.separate_many([{"body": body}], "body", response=True))["verdict"] == verdict
+
+
+def test_a_text_becomes_a_conversation_with_its_question() -> None:
+    separator = asides.RowSeparator(column="a", prompt="q", to="sharegpt", into="chat")
+    assert separator({"q": "why?", "a": "<think>t</think>so"})["chat"] == [
+        {"from": "human", "value": "why?"},
+        {"from": "gpt", "value": "<think>\nt\n</think>\n\nso"},
+    ]
+
+
+def test_what_a_format_cannot_hold_is_undecided() -> None:
+    chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "see <|end|> here"}]
+    row = next(asides.separate_many([{"chat": chat}], messages="chat", to="harmony"))
+    assert (row["verdict"], row["chat"]) == ("unreadable", chat)
+
+
+# --- other libraries --------------------------------------------------------------------------------------------------
+
+
+def test_pandas() -> None:
+    pd = pytest.importorskip("pandas")
+    df = pd.DataFrame(ROWS, index=[7, 8, 9])
+    df = df.join(pd.DataFrame(asides.separate_many(df["response"]), index=df.index))
+    assert df["answer"].tolist() == ["42", "Paris", ""]
+    assert df.loc[9, "verdict"] == "unclosed"
+
+
+def test_polars() -> None:
+    pl = pytest.importorskip("polars")
+    df = pl.DataFrame(ROWS)
+    df = df.hstack(pl.DataFrame(list(asides.separate_many(df["response"]))))
+    assert df["thinking"].to_list() == ["6 times 7", None, "They ask"]
+
+
+def test_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    datasets = pytest.importorskip("datasets")
+    separator = asides.RowSeparator(column="response", verdict="verdict")
+    assert pickle.loads(pickle.dumps(separator)) == separator
+    ds = datasets.Dataset.from_list(ROWS).map(separator)
+    assert [(row["answer"], row["thinking"]) for row in ds] == COLUMNS
+    assert ds["verdict"][:] == ["closed", "none", "unclosed"]
