@@ -40,6 +40,8 @@ THEMES = {
             "asides.settings",
             "asides.telemetry.instrument",
             "asides.transports.answers",
+            "asides.transports.async_",
+            "asides.transports.sync",
         ),
     ),
     "messages": Theme(
@@ -102,7 +104,7 @@ THEMES = {
     "front-ends": Theme(
         "Front ends",
         "Streams for web front ends, and what these post: `asides.ui`. [Keep your code: your web front "
-        "end](../keep-your-code-web.md) is the guide.",
+        "end](../web.md#vercels-ai-sdk-and-ag-ui) is the guide.",
         (),
     ),
     "testing": Theme(

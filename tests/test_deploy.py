@@ -238,7 +238,7 @@ def test_nobody_is_root_and_nothing_is_written_to_the_image() -> None:
 
 
 def test_nginx_has_the_settings_that_the_docs_explain() -> None:
-    page = (_ROOT / "docs" / "gateway-behind-a-proxy.md").read_text(encoding="utf-8")
+    page = (_ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     explained = re.findall(r"^ +((?:proxy|client)_(?!pass)\w+ .+;)$", page.partition("```nginx")[2], re.MULTILINE)
     assert explained
     assert [line for line in explained if line not in _NGINX] == []

@@ -28,7 +28,7 @@ from tests.servers import PostgresServer, find_postgres
 
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
 _OPERATIONS = (_DOCS / "operations.md").read_text(encoding="utf-8")
-_TEAM = (_DOCS / "team.md").read_text(encoding="utf-8")
+_TEAM = (_DOCS / "operations.md").read_text(encoding="utf-8")
 
 
 def _find_blocks(page: str, *words: str) -> str:

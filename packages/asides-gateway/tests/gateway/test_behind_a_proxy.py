@@ -22,7 +22,7 @@ from asides_gateway.embedded import Gateway
 from asides_gateway.gateway_settings import GatewaySettings
 from tests.loopback import ReceivedRequest, serving, whole_response
 
-_PAGE = Path(__file__).resolve().parents[4] / "docs" / "gateway-behind-a-proxy.md"
+_PAGE = Path(__file__).resolve().parents[4] / "docs" / "operations.md"
 _KEY = "gateway-key-of-this-test"
 _WORDS = [f"word{number} " for number in range(12)]
 

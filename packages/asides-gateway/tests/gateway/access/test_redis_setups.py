@@ -25,7 +25,7 @@ from tests.servers import RedisServer, find_free_port, list_redis
 
 PASSWORD, IN_URL = "p@ss/w:rd", "p%40ss%2Fw%3Ard"
 LIMITS = KeyLimits(rpm=2)
-_PAGE = Path(__file__).resolve().parents[5] / "docs" / "gateway-limits.md"
+_PAGE = Path(__file__).resolve().parents[5] / "docs" / "gateway-keys.md"
 _PROGRAMS = list_redis()
 
 Start = Callable[..., RedisServer]
