@@ -267,13 +267,9 @@ def test_imports_point_left(source: Source) -> None:
     wrong = [
         f"{source.where}:{line} ({source.room}) imports {name} ({_room_of(name)})"
         for line, name in _ours(source)
-        if _room_of(name) not in allowed and (source.where, name) != _ACROSS
+        if _room_of(name) not in allowed
     ]
     assert wrong == []
-
-
-# The only import from one package to another: the gateway's `store copy` creates the ledger of a batch.
-_ACROSS = ("asides_gateway/maintenance/open_stores.py", "asides_batch.ledger_tables")
 
 
 def test_no_module_needs_itself_to_load() -> None:

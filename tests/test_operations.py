@@ -17,10 +17,13 @@ from asides.cli.arguments import list_commands
 from asides.cli.parse_arguments import parse_arguments
 from asides.settings import load_settings
 from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.maintenance.check_stores import check_stores
+from asides_gateway.maintenance.export_lines import export_lines
+from asides_gateway.maintenance.open_stores import open_stores
 from asides_gateway.metrics import Metrics
 from asides_gateway.service import Service
 from tests.cli.children import environment
-from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
+from tests.maintenance.filled_stores import fill_conversations, fill_gateway, fill_vault
 from tests.servers import PostgresServer, find_postgres
 
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -55,29 +58,30 @@ def _run(commands: str, folder: Path, **variables: str) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+def _export(place: str | Path) -> str:
+    with open_stores(str(place)) as stores:
+        return b"".join(line for line in export_lines(stores) if isinstance(line, bytes)).decode()
+
+
 def test_a_backup_of_postgres_is_restored(tmp_path: Path, postgres_server: PostgresServer, postgres_url: str) -> None:
-    fill_conversations(tmp_path / "source", 3)
-    fill_vault(tmp_path / "source", 4)
-    fill_gateway(tmp_path / "source")
-    copy(tmp_path / "source", postgres_url)
+    names = fill_conversations(postgres_url, 3)
+    fill_vault(postgres_url, 4)
+    fill_gateway(postgres_url)
     _run(_find_blocks(_OPERATIONS, "pg_dump"), tmp_path, ASIDES_STORE=postgres_url)
     name = f"restored_{secrets.token_hex(6)}"
     restored = postgres_server.create_database(name)
     try:
         _run(_find_blocks(_OPERATIONS, "pg_restore"), tmp_path, ASIDES_STORE=restored)
-        reports = copy(postgres_url, restored)
-        assert {area: (report.same, report.copied) for area, report in reports.items()} == {
-            "conversations": (3, 0),
-            "vault": (4, 0),
-            "gateway": (2, 0),
-            "ledger": (0, 0),
-        }
+        assert _export(restored) == _export(postgres_url)
         # What comes next does not meet the numbers of what was restored.
-        fill_conversations(tmp_path / "source", 1, start=3)
-        fill_vault(tmp_path / "source", 1, start=4)
-        again = copy(tmp_path / "source", restored)
-        assert (again["conversations"].copied, again["vault"].copied) == (1, 1)
-        assert all(report.is_whole for report in again.values())
+        more = fill_conversations(restored, 1, start=3)
+        fill_vault(restored, 1, start=4)
+        with open_stores(restored) as stores:
+            checks = check_stores(stores)
+        assert [problem for check in checks for problem in check.problems] == []
+        counts = {table: count for check in checks for table, count in check.counts.items()}
+        assert (counts["conversations"], counts["vault_records"], counts["gateway_keys"]) == (4, 5, 1)
+        assert all(name in _export(restored) for name in (*names, *more))
     finally:
         postgres_server.drop_database(name)
 
@@ -87,13 +91,17 @@ def test_a_backup_of_sqlite_is_whole(tmp_path: Path) -> None:
     state.mkdir(parents=True)
     fill_conversations(state, 3)
     fill_vault(state, 4)
+    fill_gateway(state)
     (state / "vault.db.key").write_text("00" * 32)
     (state / "vault.db.key").chmod(0o600)
     commands = _find_blocks(_OPERATIONS, "vault.db.key")
     for _ in range(2):
         _run(commands, tmp_path)
-    reports = copy(state, tmp_path / "backup" / "asides")
-    assert all(report.is_whole and not report.copied for report in reports.values())
+    assert _export(state) == _export(tmp_path / "backup" / "asides")
+    with open_stores(str(tmp_path / "backup" / "asides")) as stores:
+        checks = {check.area: check for check in check_stores(stores)}
+    assert [problem for check in checks.values() for problem in check.problems] == []
+    assert checks["vault"].counts["records"] == 4
     assert (tmp_path / "backup" / "asides" / "vault.db.key").stat().st_mode & 0o777 == 0o600
 
 

@@ -22,7 +22,7 @@ def test_options_of_a_request() -> None:
     for asides, words in (
         ({"api_key": "sk-stolen"}, "not allowed"),
         ({"base_url": "http://evil.test"}, "not allowed"),
-        ({"nonsense": 1}, "no option"),
+        ({"nonsense": 1}, "unknown option"),
         ([], "object"),
         ({"fallbacks": [7]}, "list of models"),
         ({"visibility": "everything"}, "raw and summary"),

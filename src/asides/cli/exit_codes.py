@@ -43,7 +43,7 @@ _MEANINGS = {
     Exit.REJECTED: "the provider rejected the request, or its response is not readable",
     Exit.NO_ANSWER: "the model gave no answer, or none that fits --schema, or a run with tools ended without one",
     Exit.REFUSED: "the model refused, or a filter stopped it",
-    Exit.SOME_FAILED: "with --each, audit, batch, separate, store copy: some of it is not done; the output says which",
+    Exit.SOME_FAILED: "with --each, audit, batch, separate, gateway export/import: the output says what is not done",
     Exit.HUNG_UP: "the terminal was closed (SIGHUP)",
     Exit.INTERRUPTED: "Ctrl-C",
     Exit.PIPE_CLOSED: "the program that read the output went away",

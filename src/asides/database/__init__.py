@@ -17,6 +17,13 @@ _Result = TypeVar("_Result")
 _Result_co = TypeVar("_Result_co", covariant=True)
 
 
+# The clocks of machines differ, so leases go by the clock of the database.
+NOW_SQLITE = "((julianday('now') - 2440587.5) * 86400.0)"
+"""The time of the database, in seconds since 1970, as SQL of SQLite."""
+NOW_POSTGRES = "extract(epoch FROM clock_timestamp())::double precision"
+"""The same as SQL of PostgreSQL."""
+
+
 class StoreError(ConfigError):
     """The store cannot be used, or cannot store the given values. Its content is unchanged."""
 

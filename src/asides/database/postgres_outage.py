@@ -15,6 +15,7 @@ import weakref
 from asides.database import StoreUnavailable
 from asides.database.postgres_deadlines import Deadlines
 from asides.database.postgres_url import PostgresUrl, build_parameters
+from asides.values.notices import escape_controls
 
 _log = logging.getLogger("asides.database")
 # Without this, Python prints warnings to stderr in programs that set up no logging.
@@ -29,61 +30,18 @@ SILENT = "does not answer"
 HUNG = "takes connections and does not answer on them"
 READ_ONLY = "takes no changes: it is read-only"
 FULL = "has no connection left"
-NO_TRANSACTIONS = "is behind a pooler that allows no transactions"
-_REASONS = (
-    ("starting up", "is starting"),
-    ("recovery mode", "is starting"),
-    ("shutting down", "is ending"),
-    ("too many", FULL),
-    ("connection slots", FULL),
-    ("pg_hba.conf", "does not let this machine in"),
-    ("SSL required", "wants TLS"),
-    ("authentication", "refuses the user or the password"),
-    ('role "', "refuses the user or the password"),
-    ('database "', "has no database of this name"),
-    # Of PgBouncer:
-    ("statement pooling", NO_TRANSACTIONS),
-    ("no more connections allowed", FULL),
-    ("query_wait_timeout", FULL),
-    ("cannot connect to server", "is behind a pooler that does not reach it"),
-    ("server login", "is behind a pooler that does not reach it"),
-    ("no such user", "refuses the user or the password"),
-    ("no such database", "has no database of this name"),
-    ("startup parameter", "cannot be reached with this URL"),
-)
-_LIBRARY_REASONS = (
-    ("not support SSL", "speaks no TLS"),
-    ("no password supplied", "wants a password"),
-    ("certificate file", "shows a certificate, and there is no file of authorities to check it"),
-    ("certificate", "shows a certificate that is not trusted"),
-    ("resolve host", "is at a host that is not found"),
-    ("sslmode", "cannot be reached with this URL"),
-    ("is bad: invalid", "cannot be reached with this URL"),
-)
-"""What messages of the library mean. They may quote a password, so they are not repeated."""
-_TO_DO = {
+_FULL_MARKS = ("too many", "connection slots", "no more connections allowed", "query_wait_timeout")
+"""Parts of what servers and PgBouncer say when they have no connection left."""
+_ADVICE = {
     SILENT: "start it, or check its address, name, user and password",
     HUNG: "look for what keeps it busy; a pooler before it may have no connection left, and needs a larger pool",
     READ_ONLY: "make it the primary, or name the primary in the URL, or all servers with "
     "target_session_attrs=read-write",
-    "refuses the user or the password": "check the user and the password in the URL",
-    "wants a password": "write it into the URL, or set PGPASSWORD or ~/.pgpass",
-    "does not let this machine in": "add a line for it to pg_hba.conf of the server, which may demand TLS: "
-    "sslmode=require or verify-full in the URL",
-    "shows a certificate, and there is no file of authorities to check it": "name one with sslrootcert in the URL, "
-    "such as sslrootcert=/etc/ssl/certs/ca-certificates.crt",
-    "has no database of this name": "create it, or name another one",
-    "speaks no TLS": "turn it on there, or take sslmode out of the URL",
-    "shows a certificate that is not trusted": "check the host and sslmode in the URL, and name the file of the "
-    "authorities that you trust with sslrootcert; the wheels of psycopg do not find those of sslrootcert=system",
-    "is at a host that is not found": "check the host in the URL, and write special characters in a password as "
-    "percent codes, such as %40 for @",
-    "cannot be reached with this URL": "check the port, and what follows the ? in the URL",
     FULL: "raise its max_connections, or the limits of the pooler before it, or run fewer processes",
-    "wants TLS": "add sslmode=require to the URL, or better verify-full",
-    "is behind a pooler that does not reach it": "start it, or look into the log of the pooler",
-    NO_TRANSACTIONS: "set pool_mode of the pooler to transaction, or to session",
 }
+_USUAL_ADVICE = "check that server, and the URL of the store"
+_QUOTED = re.compile(r"""(["'])(.*?)\1""")
+_MAX_WORDS = 300
 
 
 class Outage:
@@ -213,27 +171,31 @@ def explain_failure(name: str, problem: Exception, *, was_open: bool = False) ->
 
 
 def quote_failure(name: str, problem: Exception, *, was_open: bool = False) -> StoreUnavailable:
-    """The same with the words of the server, if it has said some; those of the library are not repeated."""
+    """The same for who maintains the database: values in the words of the server are not hidden."""
     words = _find_words(problem)
     if words is None:
         return explain_failure(name, problem, was_open=was_open)
-    to_do = _advise(_find_reason(problem))
-    return StoreUnavailable(f"the database {name} refuses the connection: {words}. To do: {to_do}.")
+    return _build_error(name, f"says: {words}")
 
 
 def _build_error(name: str, reason: str) -> StoreUnavailable:
-    return StoreUnavailable(f"the database {name} {reason}. To do: {_advise(reason)}.")
-
-
-def _advise(reason: str) -> str:
-    return _TO_DO.get(reason, "wait, or look into its log")
+    return StoreUnavailable(f"the database {name} {reason}. To do: {_ADVICE.get(reason, _USUAL_ADVICE)}.")
 
 
 def _find_reason(problem: Exception, unknown: str = SILENT) -> str:
-    """Why a connection could not be opened, or has ended, from the server's message or the library's."""
+    """Why a connection could not be opened, or has ended: in the words of the server, or else of libpq."""
     words = _find_words(problem)
-    marks, text = (_LIBRARY_REASONS, str(problem)) if words is None else (_REASONS, words)
-    return next((reason for mark, reason in marks if mark in text), unknown)
+    if words is not None:
+        return FULL if any(mark in words for mark in _FULL_MARKS) else f"says: {_hide_values(words)}"
+    text = "" if unknown == HUNG else _hide_values(str(problem))
+    return f"{unknown}: {text}" if text else unknown
+
+
+def _hide_values(text: str) -> str:
+    """The words on one line, without quoted values: they hold users, and parts of a password that was not escaped."""
+    # libpq adds hints for people, which begin with a tab.
+    hidden = _QUOTED.sub(r"\1…\1", " ".join(line.strip() for line in text.splitlines() if not line.startswith("\t")))
+    return escape_controls(hidden[:_MAX_WORDS]).rstrip(".")
 
 
 def _find_words(problem: Exception) -> str | None:

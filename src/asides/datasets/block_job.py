@@ -60,8 +60,10 @@ def separate_block(block: Block, job: BlockJob) -> BlockResult:
         if found.verdict == "unreadable":
             # The row may have columns of these names, which stay.
             columns = {name: value for name, value in columns.items() if name not in fields}
-        row = columns if job.only_new else {**fields, **columns}
-        result.lines.append(_encode_lenient(row) if is_lenient else _encode_row(row))
+        if not job.only_new:
+            fields.update(columns)
+            columns = fields
+        result.lines.append(_encode_lenient(columns) if is_lenient else _encode_row(columns))
     return result
 
 

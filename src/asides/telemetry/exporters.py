@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from asides.telemetry.instrument import instrument, is_installed, uninstrument
+from asides.values.outage_log import OutageLog
 
 if TYPE_CHECKING:
     from asides.telemetry.current_span import Propagate
@@ -199,19 +200,18 @@ class _Setup:
         """Note an outage of the collector when it begins and when it ends, not for each attempt."""
         export = exporter.export
         where = self._find_collector(signal)
-        is_down = False
+        outage = OutageLog(
+            self._on_note,
+            f"{signal} could not be sent to {where} and are dropped until it answers; requests go on.",
+            f"{signal} are sent to {where} again.",
+        )
 
         def watch(*arguments: Any, **options: Any) -> Any:
-            nonlocal is_down
             result = export(*arguments, **options)
-            failed = getattr(result, "name", "") != "SUCCESS"
-            if failed and not is_down:
-                self._on_note(
-                    f"{signal} could not be sent to {where} and are dropped until it answers; requests go on."
-                )
-            elif is_down and not failed:
-                self._on_note(f"{signal} are sent to {where} again.")
-            is_down = failed
+            if getattr(result, "name", "") == "SUCCESS":
+                outage.end()
+            else:
+                outage.begin()
             return result
 
         exporter.export = watch

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
-from asides.database import Queries, Query, QueryMany
+from asides.database import NOW_POSTGRES, Queries, Query, QueryMany
 from asides.values.errors import ConfigError
 from asides_batch.leases import LEASE_SECONDS
 from asides_batch.ledger_values import (
@@ -33,7 +33,7 @@ from asides_batch.ledger_values import (
 
 _COLUMNS = BatchRecord.__struct_fields__
 _SELECT = f"SELECT {', '.join(_COLUMNS)}, ? FROM batches WHERE name = ?"
-_SERVER_TIME = "COALESCE(extract(epoch FROM clock_timestamp())::float8, ?)"
+_SERVER_TIME = f"COALESCE({NOW_POSTGRES}, ?)"
 _LOCK = _SELECT.replace("?", _SERVER_TIME, 1) + " FOR UPDATE"
 _MARKS = ", ".join("?" * len(_COLUMNS))
 _INSERT = f"INSERT INTO batches ({', '.join(_COLUMNS)}) VALUES ({_MARKS}) ON CONFLICT DO NOTHING"

@@ -25,7 +25,8 @@ import msgspec
 from asides.settings import LogFormat
 from asides.values.errors import redact_keys
 from asides.values.notices import Notice, escape_controls
-from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_gateway.request_record import RequestRecord
+from asides_gateway.watcher import RequestWatcher
 
 _access = logging.getLogger("asides.access")
 _ours = logging.getLogger("asides")
@@ -44,14 +45,14 @@ _PLAIN = re.compile(r"[^\s\"\\=]+")
 class AccessLog(RequestWatcher):
     """Logs every request when it has ended."""
 
-    def end(self, info: RequestInfo, end: RequestEnd) -> None:
+    def end(self, record: RequestRecord) -> None:
         """Log one request. Its fields are in the record's `access`, for handlers of others."""
         if not _access.isEnabledFor(logging.INFO):
             return
         if _listeners and (handler := _listeners[0][1]).is_alone():
-            handler.add(_collect(info, end))
+            handler.add(_collect(record))
         else:
-            fields = describe_request(info, end)
+            fields = describe_request(record)
             _access.info("%s", _Line(fields), extra={"access": fields})
 
 
@@ -67,43 +68,45 @@ class _Line:
         return write_line(self._fields)
 
 
-def describe_request(info: RequestInfo, end: RequestEnd) -> dict[str, Any]:
+def describe_request(record: RequestRecord) -> dict[str, Any]:
     """What the log tells of a request, by name. No text in it is longer than a line, or moves the cursor."""
-    return _clean_fields(_collect(info, end))
+    return _clean_fields(_collect(record))
 
 
-def _collect(info: RequestInfo, end: RequestEnd) -> dict[str, Any]:
-    """What the log tells of a request, as it is: nothing of it holds the request or its reply."""
+def _collect(record: RequestRecord) -> dict[str, Any]:
+    """What the log tells of a request, as it is."""
+    usage = record.usage
     fields: dict[str, Any] = {
-        "id": info.id,
-        "from": info.address,
-        "key_id": info.key_id,
-        "method": info.method,
-        "path": info.path,
-        "status": end.status,
-        "ended": end.how,
-        "dialect": info.dialect,
-        "client": info.client,
-        "bytes": end.sent_bytes,
-        "first_ms": None if end.first_byte is None else round(end.first_byte * 1000, 1),
-        "ms": round(end.seconds * 1000, 1),
+        "id": record.id,
+        "from": record.address,
+        "key_id": record.key_id,
+        "method": record.method,
+        "path": record.path,
+        "status": record.status,
+        "ended": record.ended,
+        "dialect": record.dialect,
+        "client": record.client,
+        "bytes": record.sent_bytes,
+        "first_ms": None if record.first_byte is None else round(record.first_byte * 1000, 1),
+        "ms": round(record.seconds * 1000, 1),
     }
-    if (outcome := end.outcome) is not None:
-        reply = outcome.reply
-        usage = None if reply is None else reply.usage
+    if record.has_begun:
         fields |= {
-            "model": outcome.asked,
-            "target": outcome.model,
-            "mode": outcome.mode,
-            "attempts": outcome.attempts,
-            "restored": outcome.restored,
-            "missed": outcome.missed,
-            "notices": _list_codes(outcome.notices) if outcome.notices else None,
-            "error": None if outcome.error is None else type(outcome.error).__name__,
+            "model": record.asked,
+            "target": record.model,
+            "mode": record.mode,
+            "attempts": record.attempts,
+            "restored": record.restored,
+            "missed": record.missed,
+            "notices": _list_codes(record.notices) if record.notices else None,
+            "error": None if record.error is None else record.error.name,
+            "thought_ms": None if record.first_thought is None else round(record.first_thought * 1000, 1),
+            "answer_ms": None if record.first_answer is None else round(record.first_answer * 1000, 1),
+            "input_tokens": usage.input,
+            "output_tokens": usage.output,
+            "thinking_tokens": usage.thinking,
+            "cached_tokens": usage.cached,
         }
-        if usage is not None:
-            fields["input_tokens"], fields["output_tokens"] = usage.input, usage.output
-            fields["thinking_tokens"], fields["cached_tokens"] = usage.thinking, usage.cached
     return fields
 
 

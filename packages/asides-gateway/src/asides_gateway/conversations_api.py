@@ -368,7 +368,7 @@ def _read_files(files: list[NewFile]) -> tuple[Part, ...]:
     parts: list[Part] = []
     for file in files:
         stream = BytesIO(file.data)
-        stream.name = file.name.replace("/", "_") or "file"  # type: ignore[attr-defined] # as open() gives a file one
+        stream.name = file.name.replace("/", "_") or "file"  # As open() gives a file one.
         try:
             parts.append(read_attachment(stream))
         except ConfigError:

@@ -35,15 +35,13 @@ except ModuleNotFoundError as missing:
 from asides import __version__
 from asides.dialects import DIALECTS
 from asides.providers.find import list_providers
-from asides.relay.error_response import RelayRefusal
-from asides.relay.observer import RelayObserver
+from asides.relay.relay_request import RelayRequest
 from asides.relay.state.restore_state import STORE_FAILED
 from asides.values.notices import Notice
-from asides.values.usage import Usage
-from asides_gateway.first_events import FirstEvents
+from asides_gateway.request_record import RequestRecord
 from asides_gateway.request_summaries import RequestSummaries
 from asides_gateway.service import Service
-from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_gateway.watcher import RequestWatcher
 
 _Metric = TypeVar("_Metric", Counter, Histogram)
 
@@ -72,8 +70,6 @@ class Metrics(RequestWatcher):
         self._rows: object = None
         self._providers: frozenset[str] = frozenset()
         self._codes: set[str] = set()
-        self._seen: dict[str, _Seen] = {}
-        """What was seen of the requests under way, by their ids."""
         self._known: dict[tuple[Any, ...], Any] = {}
         """Figures with labels, by what they belong to and their labels."""
         self._registry = registry = CollectorRegistry()
@@ -146,43 +142,43 @@ class Metrics(RequestWatcher):
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
-    def begin(self, info: RequestInfo) -> RelayObserver:
+    def begin(self, record: RequestRecord, request: RelayRequest | None) -> None:  # noqa: ARG002
         """A request is under way."""
         self._under_way.inc()
-        self._seen[info.id] = seen = _Seen(info.started, self)
-        return seen
 
-    def end(self, info: RequestInfo, end: RequestEnd) -> None:
+    def begin_reply(self, record: RequestRecord) -> None:  # noqa: ARG002
+        """A reply has begun."""
+        self._streams.inc()
+
+    def end(self, record: RequestRecord) -> None:
         """A request has ended."""
-        seen = self._seen.pop(info.id, None)
-        outcome = end.outcome
-        provider = self._find_provider("" if outcome is None else outcome.model)
-        if seen is not None:
+        if record.has_begun:
             self._under_way.dec()
-            if seen.times:
-                self._streams.dec()
-            for name, seconds in seen.times.items():
+        if record.first_event is not None:
+            self._streams.dec()
+        provider = self._find_provider(record.model)
+        for name in ("first_event", "first_thought", "first_answer"):
+            if (seconds := getattr(record, name)) is not None:
                 self._find(self._times[name], provider).observe(seconds)
-        dialect = info.dialect if info.dialect in DIALECTS else OTHER
-        mode = "none" if outcome is None else outcome.mode
-        status = "left" if end.how == "left" else f"{end.status // 100}xx" if 100 <= end.status < 600 else OTHER
-        self._find(self._requests, dialect, provider, mode, status).inc()
-        self._find(self._times["request"], provider).observe(end.seconds)
-        if outcome is None:
-            return
-        if outcome.reply is not None:
-            self._count_tokens(provider, outcome.reply.usage)
-        if outcome.restored:
-            self._restored.inc(outcome.restored)
-        if outcome.missed:
-            self._missed.inc(outcome.missed)
-        if outcome.attempts:
-            self._find(self._attempts, provider).inc(outcome.attempts)
-            if outcome.attempts > 1:
-                self._find(self._retries, provider).inc(outcome.attempts - 1)
-        if outcome.notices:
-            self._count_notices(outcome.notices)
-        if isinstance(outcome.error, RelayRefusal) and (limit := _LIMITS.get(outcome.error.code or "")):
+        dialect = record.dialect if record.dialect in DIALECTS else OTHER
+        status = record.status
+        shown = "left" if record.ended == "left" else f"{status // 100}xx" if 100 <= status < 600 else OTHER
+        self._find(self._requests, dialect, provider, record.mode or "none", shown).inc()
+        self._find(self._times["request"], provider).observe(record.seconds)
+        for kind in _TOKENS:
+            if number := getattr(record.usage, kind):
+                self._find(self._tokens, provider, kind).inc(number)
+        if record.restored:
+            self._restored.inc(record.restored)
+        if record.missed:
+            self._missed.inc(record.missed)
+        if record.attempts:
+            self._find(self._attempts, provider).inc(record.attempts)
+            if record.attempts > 1:
+                self._find(self._retries, provider).inc(record.attempts - 1)
+        if record.notices:
+            self._count_notices(record.notices)
+        if record.error is not None and (limit := _LIMITS.get(record.error.code or "")):
             self._find(self._limited, limit).inc()
 
     def count_reload(self, succeeded: bool) -> None:
@@ -193,15 +189,6 @@ class Metrics(RequestWatcher):
         """Count the rows of requests."""
         summaries.on_written = self._summaries.labels("written").inc
         summaries.on_dropped = self._summaries.labels("dropped").inc
-
-    def count_stream(self) -> None:
-        """A reply has begun."""
-        self._streams.inc()
-
-    def _count_tokens(self, provider: str, usage: Usage) -> None:
-        for kind in _TOKENS:
-            if number := getattr(usage, kind):
-                self._find(self._tokens, provider, kind).inc(number)
 
     def _count_notices(self, notices: Sequence[Notice]) -> None:
         for notice in notices:
@@ -244,19 +231,6 @@ class Metrics(RequestWatcher):
             multiprocess.MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]
             return generate_latest(everyone)
         return generate_latest(self._registry)
-
-
-class _Seen(FirstEvents):
-    """Counts the reply when it begins."""
-
-    __slots__ = ("_metrics",)
-
-    def __init__(self, started: float, metrics: Metrics) -> None:
-        super().__init__(started)
-        self._metrics = metrics
-
-    def begin_reply(self) -> None:
-        self._metrics.count_stream()
 
 
 def _make_gauge(name: str, words: str, registry: CollectorRegistry) -> Gauge:

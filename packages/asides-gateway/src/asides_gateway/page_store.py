@@ -42,12 +42,7 @@ class PageStore(DatabaseStore):
 
     def __init__(self, place: Path | Database | None) -> None:
         """`place`: the folder of the file, or a database; None: in memory, as long as the process lives."""
-        if isinstance(place, Path):
-            _make_folder(place)
-        if place is None or isinstance(place, Path):
-            path = MEMORY if place is None else place / STORE_FILE
-            place = SqliteDatabase(path, page_tables.has_tables, page_tables.create, patience=_PATIENCE)
-        super().__init__(place)
+        super().__init__(open_page_file(place) if place is None or isinstance(place, Path) else place)
 
     @property
     def kind(self) -> Literal["memory", "sqlite", "postgres"]:
@@ -205,6 +200,14 @@ class PageStore(DatabaseStore):
         """The last messages before a place, in their order."""
         rows = self._database.run(lambda: page_tables.read_messages(conversation.key, before, limit), writes=False)
         return [StoredMessage(*row) for row in rows]
+
+
+def open_page_file(folder: Path | None) -> SqliteDatabase:
+    """The SQLite file of the page in a folder, which is created; None: in memory."""
+    if folder is not None:
+        _make_folder(folder)
+    path = MEMORY if folder is None else folder / STORE_FILE
+    return SqliteDatabase(path, page_tables.has_tables, page_tables.create, patience=_PATIENCE)
 
 
 def _make_folder(folder: Path) -> None:

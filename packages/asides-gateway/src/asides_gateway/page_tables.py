@@ -15,7 +15,7 @@ import msgspec
 
 from asides.conversations.store import tables
 from asides.conversations.store.conversation_names import is_unnamed
-from asides.database import Queries, Query, StoreError
+from asides.database import NOW_POSTGRES, NOW_SQLITE, Queries, Query, StoreError
 from asides.history.document import read_message
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
@@ -53,9 +53,6 @@ COLUMNS = """
     stored.length, stored.created, stored.updated, page.held_until
 """
 FROM = "FROM conversations AS stored LEFT JOIN page_conversations AS page ON page.conversation = stored.id"
-# The clock of the database: those of several machines differ.
-_NOW = "((julianday('now') - 2440587.5) * 86400.0)"
-_NOW_POSTGRES = "extract(epoch FROM clock_timestamp())"
 # Conversations of the command line have no row here. They are of whoever runs it: the tenant without a key.
 OWNED = "coalesce(page.tenant, '') = ?"
 
@@ -117,11 +114,11 @@ def find(tenant: str, identifier: str) -> Queries[PageConversation | None]:
     return None if found.first is None else (yield from _read_row(found.first))
 
 
-def adopt(name: str, tenant: str, settings: PageSettings) -> Queries[str | None]:
+def adopt(name: str, tenant: str, settings: PageSettings, identifier: str | None = None) -> Queries[str | None]:
     """Give a stored conversation an owner, settings and an id, which is returned; None where it is not there, or has an
-    owner.
+    owner. `identifier`: the id, if it has one already.
     """
-    identifier = secrets.token_urlsafe(15)
+    identifier = identifier or secrets.token_urlsafe(15)
     insert = (
         "INSERT INTO page_conversations (conversation, id, tenant, title, model, target, thinking) "
         "SELECT id, ?, ?, ?, ?, ?, ? FROM conversations WHERE name = ?"
@@ -148,7 +145,7 @@ def read_settings(key: int) -> Queries[PageSettings]:
     if found.first is None:
         return PageSettings()
     title, model, target, thinking = found.first
-    return PageSettings(title, model, target, _read_thinking(thinking))
+    return PageSettings(title, model, target, read_thinking(thinking))
 
 
 def write_settings(key: int, settings: PageSettings) -> Queries[None]:
@@ -162,10 +159,12 @@ def write_settings(key: int, settings: PageSettings) -> Queries[None]:
 def hold(key: int, holder: str, seconds: float) -> Queries[bool]:
     """Hold a conversation for one turn; False while another one holds it. Again, to hold it for longer."""
     sql = (
-        f"UPDATE page_conversations SET holder = ?, held_until = {_NOW} + ? "  # noqa: S608
-        f"WHERE conversation = ? AND (holder IS NULL OR holder = ? OR held_until < {_NOW})"
+        f"UPDATE page_conversations SET holder = ?, held_until = {NOW_SQLITE} + ? "  # noqa: S608
+        f"WHERE conversation = ? AND (holder IS NULL OR holder = ? OR held_until < {NOW_SQLITE})"
     )
-    held = yield Query(sql, (holder, seconds, key, holder), postgres=sql.replace(_NOW, _NOW_POSTGRES), is_alone=True)
+    held = yield Query(
+        sql, (holder, seconds, key, holder), postgres=sql.replace(NOW_SQLITE, NOW_POSTGRES), is_alone=True
+    )
     return held.changed > 0
 
 
@@ -209,7 +208,7 @@ def read_messages(key: int, before: int | None, limit: int) -> Queries[list[tupl
                 "do: upgrade asides, or restore the store from a backup."
             ) from None
         # A message that another program has put into this place has no note.
-        read.append((place, message, note if note is not None and digest == _digest(document) else None))
+        read.append((place, message, note if note is not None and digest == digest_message(document) else None))
     return read
 
 
@@ -225,7 +224,7 @@ def write_note(key: int, place: int, note: bytes | None) -> Queries[None]:
         yield Query(
             "INSERT INTO page_notes (conversation, place, digest, note) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (conversation, place) DO UPDATE SET digest = excluded.digest, note = excluded.note",
-            (key, place, _digest(found.first[0]), note),
+            (key, place, digest_message(found.first[0]), note),
         )
 
 
@@ -239,7 +238,8 @@ def copy_notes(key: int, name: str) -> Queries[None]:
     )
 
 
-def _digest(document: bytes) -> bytes:
+def digest_message(document: bytes) -> bytes:
+    """The digest by which a note belongs to a message rather than to its place."""
     return hashlib.blake2b(document, digest_size=16).digest()
 
 
@@ -264,7 +264,7 @@ def _read_row(row: tuple[Any, ...]) -> Queries[PageConversation]:
         name,
         title or (yield from _find_title(key, name)),
         model if model and target == stored_model else stored_model,
-        _read_thinking(thinking),
+        read_thinking(thinking),
         version,
         length,
         created,
@@ -301,7 +301,8 @@ def _write_settings(settings: PageSettings) -> tuple[str | None, ...]:
     return settings.title, settings.model, settings.target, thinking
 
 
-def _read_thinking(written: str | None) -> str | int | None:
+def read_thinking(written: str | None) -> str | int | None:
+    """The effort of thinking of a conversation, from its column; None for one that cannot be read."""
     try:
         return None if written is None else msgspec.json.decode(written, type=str | int)
     except msgspec.MsgspecError:

@@ -32,7 +32,7 @@ from asides_gateway.page_models import ChosenModel
 from asides_gateway.page_requests import EVENT_HEADERS, PageError, describe_error
 from asides_gateway.page_store import PageStore
 from asides_gateway.page_tables import PageConversation
-from asides_gateway.relay_handler import report_fault
+from asides_gateway.report_fault import report_fault
 from asides_gateway.watched_turn import WatchedTurn
 
 HOLD_SECONDS = 30.0

@@ -9,8 +9,11 @@ import asyncio
 import secrets
 from collections.abc import Callable
 
-from asides_gateway.seen_request import BodyCapture, SeenRequest
-from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides.relay.relay_request import RelayRequest
+from asides_gateway.captured_body import BodyCapture
+from asides_gateway.request_record import RequestRecord
+from asides_gateway.seen_request import SeenRequest
+from asides_gateway.watcher import RequestWatcher
 
 MOST_REQUESTS = 1000
 MOST_BYTES = 64 * 1024 * 1024
@@ -56,24 +59,29 @@ class RecentRequests(RequestWatcher):
 
     # --- as a watcher -------------------------------------------------------------------------------------------------
 
-    def begin(self, info: RequestInfo) -> SeenRequest | None:  # noqa: D102 - as in RequestWatcher
-        return self._add(info) if self._has_reader(info.tenant) else None
+    def begin(self, record: RequestRecord, request: RelayRequest | None) -> None:  # noqa: D102 - as in RequestWatcher
+        if self._has_reader(record.tenant):
+            self._add(record, request)
 
-    def end(self, info: RequestInfo, end: RequestEnd) -> None:  # noqa: D102
-        seen = self._open.pop(info.id, None)
+    def change(self, record: RequestRecord) -> None:  # noqa: D102
+        if (seen := self._open.get(record.id)) is not None:
+            self._note(seen)
+
+    def end(self, record: RequestRecord) -> None:  # noqa: D102
+        seen = self._open.pop(record.id, None)
         if seen is None:
-            if end.how != "refused" or not self._has_reader(info.tenant):
-                return  # It was one of too many, or nobody's.
-            seen = self._add(info)
-            del self._open[info.id]
-        self._ended[info.id] = seen
-        seen.end(end)
+            if record.has_begun or not self._has_reader(record.tenant):
+                return  # One of too many, or of a tenant without a reader.
+            seen = self._add(record, None)
+            del self._open[record.id]
+        self._ended[record.id] = seen
+        self._note(seen)
 
-    def _add(self, info: RequestInfo) -> SeenRequest:
-        capture = self._make_capture() if info.tenant in self._capturing else None
-        seen = SeenRequest(info, self._note, capture)
-        self._open[info.id] = seen
-        self._sizes[info.id] = 0
+    def _add(self, record: RequestRecord, request: RelayRequest | None) -> SeenRequest:
+        capture = self._make_capture() if record.tenant in self._capturing else None
+        seen = SeenRequest(record, request, capture)
+        self._open[record.id] = seen
+        self._sizes[record.id] = 0
         self._note(seen)
         return seen
 
@@ -131,7 +139,7 @@ class RecentRequests(RequestWatcher):
     def list_requests(self, tenant: str, limit: int) -> list[SeenRequest]:
         """The requests of a tenant, those that began last first."""
         own = [seen for kept in (self._ended, self._open) for seen in kept.values() if seen.tenant == tenant]
-        own.sort(key=lambda seen: seen.at, reverse=True)
+        own.sort(key=lambda seen: seen.record.at, reverse=True)
         return own[:limit]
 
     def find(self, tenant: str, name: str) -> SeenRequest | None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import time
-import traceback
-from collections.abc import Iterable
 from contextlib import suppress
 
 from asides.relay.endpoints import NoEndpoint, find_endpoint, name_request_id_header
@@ -30,10 +27,11 @@ from asides_gateway.authenticate import (
     write_preflight_headers,
 )
 from asides_gateway.read_body import read_body
+from asides_gateway.report_fault import report_fault
+from asides_gateway.request_record import End, RequestRecord
 from asides_gateway.service import Service
-from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher, begin_watching
+from asides_gateway.watcher import RequestWatch
 
-_log = logging.getLogger("asides.gateway")
 _STREAM_MARK = next(iter(STREAM_HEADERS.keys() - {"cache-control"}))
 """The header that only streams have."""
 # What a header of a response may hold (RFC 9110), and what the connection decides.
@@ -82,8 +80,8 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
         dialect = find_dialect_of(method, path, query, headers)
         client, address = read_client(headers), request.remote
         key_id = "" if identity.key is None else identity.key.id
-        info = RequestInfo(name, method, path, dialect, client, identity.tenant, started, at, relayed, address, key_id)
-        answer = _Answer(request, service, info, identity)
+        record = RequestRecord(name, method, path, dialect, client, identity.tenant, started, at, address, key_id)
+        answer = _Answer(request, service, record, identity)
         if relayed is None or refusal is not None:
             return await answer.refuse(refusal or RelayRefusal(_FAULT, status=500))
         return await answer.relay(relayed)
@@ -98,7 +96,6 @@ class _Answer:
         "_exchange",
         "_first_byte",
         "_identity",
-        "_info",
         "_loop",
         "_outcome",
         "_ping",
@@ -109,12 +106,13 @@ class _Answer:
         "_stream",
         "_timer",
         "_touched",
+        "_watch",
     )
 
-    def __init__(self, request: web.Request, service: Service, info: RequestInfo, identity: Identity) -> None:
+    def __init__(self, request: web.Request, service: Service, record: RequestRecord, identity: Identity) -> None:
         self._request = request
         self._service = service
-        self._info = info
+        self._watch = RequestWatch(service.watchers, record)
         self._identity = identity
         self._loop = asyncio.get_running_loop()
         self._response: web.StreamResponse | None = None
@@ -139,10 +137,9 @@ class _Answer:
     async def relay(self, relayed: RelayRequest) -> web.StreamResponse:
         """Answer a request with what the relay says."""
         service = self._service
-        how = "left"
+        how: End = "left"
         try:
-            observer = begin_watching(service.watchers, self._info) if service.watchers else None
-            self._exchange = service.relay.begin(relayed, observer)
+            self._exchange = service.relay.begin(relayed, self._watch.begin(relayed))
             self._stream = stream = service.carry_out(self._exchange, self._identity.key)
             self._touched = self._loop.time()
             self._watch_silence(service.settings.ping_seconds)
@@ -189,9 +186,9 @@ class _Answer:
         return await self._send_whole(start.status, start.headers, body)
 
     async def _write_error(self, refusal: RelayRefusal) -> web.StreamResponse:
-        info = self._info
-        error = write_error_response(refusal, info.dialect)
-        headers = {name_request_id_header(info.dialect): info.id, **error.headers}
+        record = self._watch.record
+        error = write_error_response(refusal, record.dialect)
+        headers = {name_request_id_header(record.dialect): record.id, **error.headers}
         return await self._send_whole(error.status, headers, error.body)
 
     async def _send_whole(self, status: int, headers: dict[str, str], body: bytes) -> web.StreamResponse:
@@ -293,20 +290,16 @@ class _Answer:
     # --- telling ------------------------------------------------------------------------------------------------------
 
     def _note_first_byte(self) -> None:
-        self._first_byte = time.monotonic() - self._info.started
+        self._first_byte = self._watch.elapsed
 
-    def _tell_end(self, how: str) -> None:
-        if not self._service.watchers:
-            return
-        end = RequestEnd(
-            how=how,  # type: ignore[arg-type] # one of its words
+    def _tell_end(self, ended: End) -> None:
+        self._watch.end(
+            ended,
             status=0 if self._response is None else self._response.status,
             sent_bytes=self._sent,
-            seconds=time.monotonic() - self._info.started,
             first_byte=self._first_byte,
             outcome=self._outcome,
         )
-        end_watching(self._service.watchers, self._info, end)
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
@@ -333,19 +326,3 @@ def read_client(headers: dict[str, str]) -> str:
     """The first word of the User-Agent, if it can be read."""
     found = _CLIENT.match(headers.get("user-agent", "").lstrip())
     return "" if found is None else found[0]
-
-
-def end_watching(watchers: Iterable[RequestWatcher], info: RequestInfo, end: RequestEnd) -> None:
-    """Tell the watchers that a request has ended."""
-    for watcher in watchers:
-        try:
-            watcher.end(info, end)
-        except Exception as problem:  # noqa: BLE001 - a log that fails must not fail the request
-            report_fault(problem)
-
-
-def report_fault(problem: BaseException) -> None:
-    """Log an error in our own code: its kind and its place, without its words, which may hold what someone wrote."""
-    frames = traceback.extract_tb(problem.__traceback__)
-    place = f"{frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else "an unknown place"
-    _log.error("a request could not be answered: %s in %s", type(problem).__name__, place)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from opentelemetry import propagate
 from opentelemetry.context import Context
 from opentelemetry.metrics import Meter
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
+from asides.providers.provider import Provider
 from asides.providers.trace_names import name_for_traces
-from asides.relay.observer import RelayObserver
+from asides.relay.relay_request import RelayRequest
 from asides.telemetry.client_metrics import FIRST_SECONDS, OTHER, SECONDS, BoundedNames
 from asides.telemetry.current_span import CurrentSpan
 from asides.telemetry.span_attributes import (
@@ -31,18 +31,12 @@ from asides.telemetry.span_attributes import (
     REQUEST_MODEL,
     STATUS,
     Attributes,
-    ReplyClock,
     describe_reply,
-    name_error,
+    describe_usage,
     shorten,
 )
-from asides.values.events import Event, PartArrived, RefusalDelta, TextDelta, ThinkingDelta, ToolCallDelta
-from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
-
-if TYPE_CHECKING:
-    from asides.dialects.dialect import ServedRequest
-    from asides.flows.call import Call
-    from asides.relay.relay_request import RelayMode
+from asides_gateway.request_record import RequestRecord
+from asides_gateway.watcher import RequestWatcher
 
 METHOD, ROUTE = "http.request.method", "http.route"
 _METHODS = frozenset("GET HEAD POST PUT PATCH DELETE OPTIONS".split())
@@ -60,7 +54,6 @@ _NAMES = tuple(
 _MOST_ROUTES = 100
 _MOST_TURNS = 1000
 _CONVERSATION = re.compile(r"/conversations/([^/]+)")
-_ANSWERS = (TextDelta, RefusalDelta, ToolCallDelta, PartArrived)
 _SERVER_ERROR = 500
 
 
@@ -69,7 +62,7 @@ class RequestSpans(RequestWatcher):
 
     def __init__(self, tracer: Tracer, meter: Meter) -> None:
         self._tracer = tracer
-        self._open: dict[str, _Request] = {}
+        self._open: dict[str, _OpenSpan] = {}
         self._turns: OrderedDict[str, SpanContext] = OrderedDict()
         """The spans of the last turns of conversations, by their paths."""
         self._routes = BoundedNames(_MOST_ROUTES)
@@ -96,49 +89,53 @@ class RequestSpans(RequestWatcher):
             explicit_bucket_boundaries_advisory=FIRST_SECONDS,
         )
 
-    def begin(self, info: RequestInfo) -> RelayObserver:
+    def begin(self, record: RequestRecord, request: RelayRequest | None) -> None:
         """Begin the span of a request. It is the current one until the request ends."""
-        labels = self._label(info)
-        parent = Context() if info.request is None else propagate.extract(info.request.headers, Context())
-        span = self._start(info, labels, parent)
+        labels = self._label(record)
+        parent = Context() if request is None else propagate.extract(request.headers, Context())
+        span = self._start(record, labels, parent)
         current = CurrentSpan(set_span_in_context(span, parent))
         current.enter()
         self._active.add(1, {METHOD: labels[METHOD], "url.scheme": "http"})
-        self._open[info.id] = request = _Request(span, current, labels)
-        return request
+        self._open[record.id] = _OpenSpan(span, current, labels)
 
-    def end(self, info: RequestInfo, end: RequestEnd) -> None:
+    def end(self, record: RequestRecord) -> None:
         """End the span of a request, and record its metrics."""
-        request = self._open.pop(info.id, None)
-        if request is None:
+        opened = self._open.pop(record.id, None)
+        if opened is None:
             # It was refused before it began, and its body was not read.
-            labels = self._label(info)
-            span = self._start(info, labels, Context())
+            labels = self._label(record)
+            span = self._start(record, labels, Context())
         else:
-            labels, span = request.labels, request.span
-            request.current.leave()
+            span, current, labels = opened
+            current.leave()
             self._active.add(-1, {METHOD: labels[METHOD], "url.scheme": "http"})
         try:
-            self._describe(span, request, labels, end)
+            ended = describe_end(record)
+            labels |= {name: ended[name] for name in (STATUS, ERROR) if name in ended}
+            span.set_attributes(ended)
+            if ERROR in ended and (record.status >= _SERVER_ERROR or record.ended == "failed"):
+                span.set_status(Status(StatusCode.ERROR, str(ended[ERROR])))
         finally:
             span.end()
+        self._measure(record, labels)
 
-    def _label(self, info: RequestInfo) -> Attributes:
+    def _label(self, record: RequestRecord) -> Attributes:
         """The attributes of a request that metrics have too. Their number of values is bounded."""
-        method = info.method if info.method in _METHODS else OTHER
-        return {METHOD: method, ROUTE: self._routes.bound(find_route(info.path)), "url.scheme": "http"}
+        method = record.method if record.method in _METHODS else OTHER
+        return {METHOD: method, ROUTE: self._routes.bound(find_route(record.path)), "url.scheme": "http"}
 
-    def _start(self, info: RequestInfo, labels: Attributes, parent: Context) -> Span:
+    def _start(self, record: RequestRecord, labels: Attributes, parent: Context) -> Span:
         attributes: Attributes = {
             **labels,
-            "url.path": shorten(info.path),
-            "user_agent.original": shorten(info.client),
-            "asides.request.id": info.id,
-            "asides.request.dialect": info.dialect,
-            "asides.tenant": shorten(info.tenant),
+            "url.path": shorten(record.path),
+            "user_agent.original": shorten(record.client),
+            "asides.request.id": record.id,
+            "asides.request.dialect": record.dialect,
+            "asides.tenant": shorten(record.tenant),
         }
         links: list[Link] = []
-        if (found := _CONVERSATION.search(info.path)) is not None:
+        if (found := _CONVERSATION.search(record.path)) is not None:
             attributes["gen_ai.conversation.id"] = shorten(found[1])
             if (before := self._turns.get(found[1])) is not None:
                 links.append(Link(before, {"asides.link": "the turn before"}))
@@ -148,7 +145,7 @@ class RequestSpans(RequestWatcher):
             kind=SpanKind.SERVER,
             attributes={name: value for name, value in attributes.items() if value != ""},
             links=links,
-            start_time=int(info.at * 1e9),
+            start_time=int(record.at * 1e9),
         )
         if found is not None:
             self._turns[found[1]] = span.get_span_context()
@@ -157,79 +154,62 @@ class RequestSpans(RequestWatcher):
                 self._turns.popitem(last=False)
         return span
 
-    def _describe(self, span: Span, request: _Request | None, labels: Attributes, end: RequestEnd) -> None:
-        outcome = end.outcome
-        ended: Attributes = {"asides.end": end.how, "http.response.body.size": end.sent_bytes}
-        if end.status:
-            ended[STATUS] = labels[STATUS] = end.status
-        if end.how == "left":
-            ended[CLOSED] = True
-        error = None if outcome is None else outcome.error
-        if error is not None:
-            ended[ERROR] = labels[ERROR] = name_error(error)
-        elif end.status >= _SERVER_ERROR:
-            ended[ERROR] = labels[ERROR] = str(end.status)
-        if outcome is not None:
-            counts = {"asides.attempts": outcome.attempts, "asides.state.restored": outcome.restored}
-            counts["asides.state.missed"] = outcome.missed
-            ended |= {"asides.mode": outcome.mode, **{name: count for name, count in counts.items() if count}}
-            if codes := sorted({notice.code for notice in outcome.notices}):
-                ended["asides.notices"] = codes
-            if outcome.reply is not None:
-                ended |= describe_reply(outcome.reply)
-        if request is not None:
-            ended |= request.attributes
-        span.set_attributes(ended)
-        if ERROR in ended and (end.status >= _SERVER_ERROR or end.how == "failed"):
-            span.set_status(Status(StatusCode.ERROR, str(ended[ERROR])))
-        self._seconds.record(end.seconds, labels)
-        if request is not None and PROVIDER in request.attributes:
-            self._record_reply(request, labels, end)
-
-    def _record_reply(self, request: _Request, labels: Attributes, end: RequestEnd) -> None:
-        known = request.attributes
-        own: Attributes = {name: known[name] for name in (OPERATION, PROVIDER)}
-        own[REQUEST_MODEL] = self._models.bound(known[REQUEST_MODEL])
-        if (first := known.get(FIRST_CHUNK)) is not None:
-            self._first_seconds.record(first, own)
-        self._reply_seconds.record(end.seconds, own | ({ERROR: labels[ERROR]} if ERROR in labels else {}))
-
-
-class _Request(RelayObserver):
-    """A request under way. Of its events, only the times are kept."""
-
-    def __init__(self, span: Span, current: CurrentSpan, labels: Attributes) -> None:
-        self.span = span
-        self.current = current
-        self.labels = labels
-        self.attributes: Attributes = {}
-        self._clock = ReplyClock()
-
-    def see_asked(self, asked: ServedRequest) -> None:
-        self.attributes["gen_ai.request.stream"] = asked.stream
-        self.attributes["asides.request.model"] = shorten(asked.model)
-
-    def see_target(self, call: Call, mode: RelayMode, reason: str) -> None:
-        del mode, reason
-        self.attributes |= {
-            OPERATION: "chat",
-            PROVIDER: name_for_traces(call.target.provider),
-            REQUEST_MODEL: shorten(call.target.model),
-        }
-
-    def see_events(self, events: Sequence[Event]) -> None:
-        known = self.attributes
-        if FIRST_ANSWER in known:
+    def _measure(self, record: RequestRecord, labels: Attributes) -> None:
+        self._seconds.record(record.seconds, labels)
+        if record.provider is None:
             return
-        if FIRST_CHUNK not in known:
-            known[FIRST_CHUNK] = self._clock.elapsed
-        for event in events:
-            if isinstance(event, ThinkingDelta):
-                if FIRST_THOUGHT not in known:
-                    known[FIRST_THOUGHT] = self._clock.elapsed
-            elif isinstance(event, _ANSWERS):
-                known[FIRST_ANSWER] = self._clock.elapsed
-                return
+        own = _describe_target(record, record.provider)
+        own[REQUEST_MODEL] = self._models.bound(own[REQUEST_MODEL])
+        if record.first_event is not None:
+            self._first_seconds.record(record.first_event, own)
+        self._reply_seconds.record(record.seconds, own | ({ERROR: labels[ERROR]} if ERROR in labels else {}))
+
+
+class _OpenSpan(NamedTuple):
+    """The span of a request under way."""
+
+    span: Span
+    current: CurrentSpan
+    labels: Attributes
+
+
+def describe_end(record: RequestRecord) -> Attributes:
+    """The attributes of a request that has ended."""
+    ended: Attributes = {"asides.end": record.ended, "http.response.body.size": record.sent_bytes}
+    if record.status:
+        ended[STATUS] = record.status
+    if record.ended == "left":
+        ended[CLOSED] = True
+    if record.error is not None:
+        ended[ERROR] = record.error.name
+    elif record.status >= _SERVER_ERROR:
+        ended[ERROR] = str(record.status)
+    if record.mode is not None:
+        ended["asides.mode"] = record.mode
+    counts = {"asides.attempts": record.attempts, "asides.state.restored": record.restored}
+    counts["asides.state.missed"] = record.missed
+    ended |= {name: count for name, count in counts.items() if count}
+    if codes := sorted({notice.code for notice in record.notices}):
+        ended["asides.notices"] = codes
+    ended |= describe_usage(record.usage) if record.reply is None else describe_reply(record.reply)
+    if record.stream is not None:
+        ended["gen_ai.request.stream"] = record.stream
+        ended["asides.request.model"] = shorten(record.asked)
+    if record.provider is not None:
+        ended |= _describe_target(record, record.provider)
+    firsts = ((FIRST_CHUNK, record.first_event), (FIRST_THOUGHT, record.first_thought))
+    for name, seconds in (*firsts, (FIRST_ANSWER, record.first_answer)):
+        if seconds is not None:
+            ended[name] = seconds
+    return ended
+
+
+def _describe_target(record: RequestRecord, provider: Provider) -> Attributes:
+    return {
+        OPERATION: "chat",
+        PROVIDER: name_for_traces(provider),
+        REQUEST_MODEL: shorten(record.target_model),
+    }
 
 
 def find_route(path: str) -> str:

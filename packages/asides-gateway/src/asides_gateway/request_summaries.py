@@ -17,12 +17,16 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
+
+import msgspec
 
 from asides.database import Database, StoreError
-from asides_gateway.first_events import FirstEvents
+from asides.values.outage_log import OutageLog
+from asides_gateway.request_record import RequestRecord
 from asides_gateway.service import Service
-from asides_gateway.summary_rows import EndedRequest, build_row, delete_old, insert_rows
-from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_gateway.summary_rows import build_row, delete_old, insert_rows
+from asides_gateway.watcher import RequestWatcher
 
 _log = logging.getLogger("asides.gateway")
 
@@ -37,6 +41,8 @@ _PORTION = 1000
 """The rows that are deleted at once."""
 _PORTION_PAUSE = 0.2
 _DAY = 86_400
+_NOT_IN_ROWS: dict[str, Any] = {"details": None, "reply": None, "error": None, "notices": ()}
+"""What a row does not need, and what would take much memory while rows wait."""
 
 
 class RequestSummaries(RequestWatcher):
@@ -59,30 +65,28 @@ class RequestSummaries(RequestWatcher):
         self._is_anonymous = is_anonymous
         self._most = most_waiting
         self._instance = f"{socket.gethostname()[:60]}:{os.getpid()}"
-        self._seen: dict[str, FirstEvents] = {}
-        """The requests under way, by their ids."""
-        self._waiting: deque[EndedRequest] = deque()
+        self._waiting: deque[RequestRecord] = deque()
         self._has_batch = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_down = False
+        self._outage = OutageLog(
+            _log.warning,
+            f"the summaries of requests cannot be written ({{reason}}): the last {most_waiting} are kept in memory "
+            "until they can.",
+            "the summaries of requests are written again.",
+        )
         self.on_written: Callable[[int], None] = lambda _: None
         self.on_dropped: Callable[[int], None] = lambda _: None
 
     # --- as a watcher -------------------------------------------------------------------------------------------------
 
-    def begin(self, info: RequestInfo) -> FirstEvents:  # noqa: D102 - as in RequestWatcher
-        self._seen[info.id] = seen = FirstEvents(info.started)
-        return seen
-
-    def end(self, info: RequestInfo, end: RequestEnd) -> None:  # noqa: D102
-        seen = self._seen.pop(info.id, None)
-        if self._is_anonymous(info.tenant) or not self._find_days():
+    def end(self, record: RequestRecord) -> None:  # noqa: D102 - as in RequestWatcher
+        if self._is_anonymous(record.tenant) or not self._find_days():
             return
         waiting = self._waiting
         if len(waiting) >= self._most:
             waiting.popleft()
             self.on_dropped(1)
-        waiting.append(EndedRequest.collect(info, end, {} if seen is None else seen.times))
+        waiting.append(msgspec.structs.replace(record, **_NOT_IN_ROWS))
         if len(waiting) == BATCH_ROWS:
             self._has_batch.set()
 
@@ -121,34 +125,23 @@ class RequestSummaries(RequestWatcher):
             raise
         except StoreError as problem:
             self._requeue(batch)
-            self._note_down(problem)
+            self._outage.begin(problem)
             return False
         except Exception as problem:  # noqa: BLE001 - a bug of ours loses these rows only
             _log.error("%d summaries of requests are lost: %s", len(batch), type(problem).__name__)
             self.on_dropped(len(batch))
             return True
-        if self._is_down:
-            self._is_down = False
-            _log.warning("the summaries of requests are written again.")
+        self._outage.end()
         self.on_written(len(batch))
         return True
 
-    def _requeue(self, batch: list[EndedRequest]) -> None:
+    def _requeue(self, batch: list[RequestRecord]) -> None:
         """Put rows that were not written back into the queue, as far as there is room."""
         room = max(self._most - len(self._waiting), 0)
         if (dropped := len(batch) - room) > 0:
             self.on_dropped(dropped)
             batch = batch[dropped:]
         self._waiting.extendleft(reversed(batch))
-
-    def _note_down(self, problem: StoreError) -> None:
-        if not self._is_down:
-            self._is_down = True
-            _log.warning(
-                "the summaries of requests cannot be written (%s): the last %d are kept in memory until they can.",
-                type(problem).__name__,
-                self._most,
-            )
 
     async def _sweep_all(self) -> None:
         # Instances that start together do not sweep together.

@@ -12,6 +12,7 @@ import msgspec
 
 from asides.values.visibility import Readable
 from asides_gateway import web
+from asides_gateway.captured_body import BodyCapture
 from asides_gateway.page_events import PING, write_event
 from asides_gateway.page_requests import (
     EVENT_HEADERS,
@@ -26,7 +27,7 @@ from asides_gateway.page_requests import (
 )
 from asides_gateway.recent_requests import MOST_REQUESTS, ChangeFeed, RecentRequests, TooManyFeeds
 from asides_gateway.repeat_as_curl import write_curl
-from asides_gateway.seen_request import BodyCapture, SeenRequest
+from asides_gateway.seen_request import SeenRequest
 from asides_gateway.service import Service
 from asides_gateway.shared_requests import find_instance, read_others, shares_requests
 from asides_gateway.watched_turn import DIALECT as PAGE
@@ -197,16 +198,16 @@ def _price_all(seen: Sequence[SeenRequest]) -> None:
 
 
 def _write_curl(request: web.Request, seen: SeenRequest) -> str:
-    if seen.dialect == PAGE:
+    if seen.record.dialect == PAGE:
         return ""  # A turn of a conversation is repeated there.
     return write_curl(
         request.origin,
-        seen.method,
-        seen.path,
-        seen.dialect,
+        seen.record.method,
+        seen.record.path,
+        seen.record.dialect,
         seen.repeated,
         body=seen.request_body,
-        size=seen.received,
+        size=seen.record.received,
     )
 
 

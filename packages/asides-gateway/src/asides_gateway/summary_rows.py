@@ -6,17 +6,14 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import msgspec
-
 from asides.database import Queries, Query, QueryMany
 from asides.relay.endpoints import NoEndpoint, find_endpoint
 from asides.values.errors import redact_keys
 from asides.values.money import to_billionths, to_dollars
 from asides.values.notices import escape_controls
-from asides.values.usage import Usage
 from asides_gateway.access.budget_store import MOST_SPENT, format_day
+from asides_gateway.request_record import RequestRecord
 from asides_gateway.usual_prices import find_usual_cost
-from asides_gateway.watcher import RequestEnd, RequestInfo
 
 Row: TypeAlias = tuple[Any, ...]
 Group: TypeAlias = Literal["key", "tenant", "model", "day", "client"]
@@ -51,90 +48,46 @@ COLUMNS: tuple[str, ...] = (
 _LONGEST = 200
 _MOST_TOKENS = 10**12
 """Small enough that sums fit into the numbers of both engines."""
-_NO_USAGE = Usage()
 
 
-class EndedRequest(msgspec.Struct, frozen=True, gc=False):
-    """What a row is built from. It holds neither the request nor its reply."""
-
-    id: str
-    at: float
-    key: str
-    tenant: str
-    client: str
-    dialect: str
-    method: str
-    path: str
-    seconds: float
-    status: int
-    how: str
-    times: dict[str, float]
-    asked: str = ""
-    model: str = ""
-    mode: str = ""
-    usage: Usage = _NO_USAGE
-    models: tuple[str, ...] = ()
-    priced_by: str | None = None
-    restored: int = 0
-    missed: int = 0
-    attempts: int = 0
-
-    @staticmethod
-    def collect(info: RequestInfo, end: RequestEnd, times: dict[str, float]) -> EndedRequest:
-        """Collect what a row needs. It has to be fast: the request waits for it."""
-        outcome = end.outcome
-        first = (info.id, info.at, info.key_id, info.tenant, info.client, info.dialect, info.method, info.path)
-        last = (end.seconds, end.status, end.how, times)
-        if outcome is None:
-            return EndedRequest(*first, *last)
-        counts = (outcome.restored, outcome.missed, outcome.attempts)
-        reply = outcome.reply
-        if reply is None:
-            return EndedRequest(*first, *last, outcome.asked, outcome.model, outcome.mode, _NO_USAGE, (), None, *counts)
-        origin = None if reply.origin is None else reply.origin.model
-        models = tuple(model for model in (reply.model, origin) if model)
-        named = (outcome.asked, outcome.model, outcome.mode)
-        return EndedRequest(*first, *last, *named, reply.usage, models, reply.call.priced_by, *counts)
-
-
-def build_row(ended: EndedRequest, instance: str) -> Row:
+def build_row(record: RequestRecord, instance: str) -> Row:
     """The row of a request. Looks up prices, which takes a moment."""
-    usage, times = ended.usage, ended.times
-    cost = find_usual_cost(usage, ended.models, ended.priced_by)
+    usage = record.usage
+    cost = find_usual_cost(usage, record.models, record.priced_by)
     return (
-        ended.id,
-        ended.at,
-        format_day(ended.at),
+        record.id,
+        record.at,
+        format_day(record.at),
         instance,
-        ended.key,
-        ended.tenant,
-        _clean(ended.client),
-        ended.dialect,
-        _find_action(ended),
-        _clean(ended.asked),
-        _clean(ended.model),
-        ended.mode,
-        ended.status,
-        ended.how,
+        record.key_id,
+        record.tenant,
+        _clean(record.client),
+        record.dialect,
+        _find_action(record),
+        _clean(record.asked),
+        _clean(record.model),
+        record.mode or "",
+        record.status,
+        record.ended,
         _fit(usage.input),
         _fit(usage.cached),
         _fit(usage.output),
         _fit(usage.thinking),
         _fit_cost(cost),
-        _to_ms(times.get("first_thought")),
-        _to_ms(times.get("first_answer")),
-        round(ended.seconds * 1000, 1),
-        ended.restored,
-        ended.missed,
-        ended.attempts,
+        _to_ms(record.first_thought),
+        _to_ms(record.first_answer),
+        round(record.seconds * 1000, 1),
+        record.restored,
+        record.missed,
+        record.attempts,
     )
 
 
-def _find_action(ended: EndedRequest) -> str:
-    if ended.dialect == "page":
+def _find_action(record: RequestRecord) -> str:
+    if record.dialect == "page":
         return "turn"
     try:
-        return find_endpoint(ended.method, ended.path, "", {}, ended.dialect).action
+        return find_endpoint(record.method, record.path, "", {}, record.dialect).action
     except NoEndpoint:
         return "none"
 

@@ -62,7 +62,7 @@ def find_usual_cost(usage: Usage, models: tuple[str, ...], priced_by: str | None
 def _is_usual(usage: Usage) -> bool:
     counts = (usage.input or 0, usage.output or 0, usage.cached or 0, usage.cache_written or 0, usage.thinking or 0)
     sent, received, cached, written, thinking = counts
-    if usage.cache_written_hour:
+    if usage.cache_written_hour or usage.tier is not None:
         return False
     return min(counts) >= 0 and max(counts) < _LONG and cached + written <= sent and thinking <= received
 

@@ -25,9 +25,11 @@ from asides.values.errors import AsidesError
 from asides.values.events import Event
 from asides.values.reply import Reply
 from asides_gateway import web
-from asides_gateway.relay_handler import collect_headers, end_watching, read_client, report_fault
+from asides_gateway.relay_handler import collect_headers, read_client
+from asides_gateway.report_fault import report_fault
+from asides_gateway.request_record import RequestRecord
 from asides_gateway.service import Service
-from asides_gateway.watcher import RequestEnd, RequestInfo, begin_watching
+from asides_gateway.watcher import RequestWatch
 
 DIALECT = "page"
 _WHY = "a turn of the page"
@@ -40,8 +42,7 @@ class WatchedTurn:
 
     def __init__(self, request: web.Request, service: Service, tenant: str, key_id: str = "") -> None:
         self._service = service
-        address = request.remote
-        self._info = RequestInfo(
+        record = RequestRecord(
             make_request_id(),
             request.method,
             request.raw_path,
@@ -50,9 +51,10 @@ class WatchedTurn:
             tenant,
             time.monotonic(),
             time.time(),
-            address=address,
-            key_id=key_id,
+            request.remote,
+            key_id,
         )
+        self._watch = RequestWatch(service.watchers, record)
         self._observer: RelayObserver | None = None
         self._has_begun = False
         self._first_byte: float | None = None
@@ -66,13 +68,12 @@ class WatchedTurn:
     @property
     def id(self) -> str:
         """The id under which the inspector shows the turn."""
-        return self._info.id
+        return self._watch.record.id
 
     def begin(self) -> None:
         """The model is about to be asked."""
-        watchers = self._service.watchers
-        self._has_begun = bool(watchers)
-        self._observer = begin_watching(watchers, self._info) if watchers else None
+        self._has_begun = True
+        self._observer = self._watch.begin()
         call = self.client.call
         if call is not None and self._observer is not None:
             self._show(self._observer.see_asked, ServedRequest(call.prompt, self.client.asked, True))
@@ -102,7 +103,7 @@ class WatchedTurn:
     def see_bytes(self, count: int) -> None:
         """Bytes left for the page."""
         if not self._sent:
-            self._first_byte = time.monotonic() - self._info.started
+            self._first_byte = self._watch.elapsed
         self._sent += count
 
     def end(self, how: Literal["done", "failed", "left"], reply: Reply | None, error: AsidesError | None) -> None:
@@ -123,9 +124,7 @@ class WatchedTurn:
             self._attempts,
             asked=self.client.asked,
         )
-        seconds = time.monotonic() - self._info.started
-        end = RequestEnd(how, 200, self._sent, seconds, self._first_byte, outcome)
-        end_watching(self._service.watchers, self._info, end)
+        self._watch.end(how, status=200, sent_bytes=self._sent, first_byte=self._first_byte, outcome=outcome)
 
     def _see_target(self, call: Call) -> None:
         self._target = call

@@ -1,114 +1,267 @@
-"""Who is told of the requests of a gateway: `RequestWatcher`, for logs, metrics and the inspector."""
+"""Logs, metrics and the inspector watch the requests of a gateway: `RequestWatcher`.
+
+`RequestWatch` observes one request for all of them: it fills its record, by one clock.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import msgspec
-
+from asides.providers.credentials import collect_secrets
+from asides.relay.error_response import RelayRefusal
 from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayMode, RelayOutcome, RelayRequest
 from asides.telemetry.instrument import get_sources
+from asides.values.events import (
+    CommentaryDelta,
+    Event,
+    PartArrived,
+    RefusalDelta,
+    ReplyStarted,
+    TextDelta,
+    TextReclassified,
+    ThinkingDelta,
+    ToolCallDelta,
+    UsageReported,
+)
+from asides.values.redaction import build_redactor
+from asides_gateway.black_out import SentHead
+from asides_gateway.captured_body import CapturedBody
 from asides_gateway.loop_observer import LoopObserver
+from asides_gateway.report_fault import report_fault
+from asides_gateway.request_record import End, RecordedError, RequestDetails, RequestRecord, State
 
 if TYPE_CHECKING:
     from asides.dialects.dialect import HttpRequest, ServedRequest
     from asides.flows.call import Call
     from asides.history.plan import Decision
     from asides.relay.state.turn_state import RestoredTurn
-    from asides.values.events import Event
-
+    from asides.values.messages import Prompt
 
 LARGE_BODY = 64 * 1024
 """From this size on a request is planned in a thread: a small one takes less than its way there."""
-
-
-class RequestInfo(msgspec.Struct, frozen=True):
-    """What is known of a request before it is answered. Without its content, but for `request`."""
-
-    id: str
-    """The id that the client gets too, in the header of its dialect, unless the provider names one."""
-    method: str
-    path: str
-    """As it was sent, without its query."""
-    dialect: str
-    """The caller's dialect; "page" for a turn of the page."""
-    client: str
-    """The first word of its User-Agent, such as "claude-cli/2.1.9"; "" without one."""
-    tenant: str
-    started: float
-    """By the monotonic clock."""
-    at: float
-    """Seconds since 1970."""
-    request: RelayRequest | None = None
-    """The request itself, with its headers and its body; None if it was refused before its body was read."""
-    address: str = ""
-    """The IP address that it came from."""
-    key_id: str = ""
-    """The id of its key in the database; "" for a key of the settings, or none."""
-
-    def __repr__(self) -> str:
-        return f"RequestInfo({self.id}, {self.method}, {self.dialect})"
-
-
-class RequestEnd(msgspec.Struct, frozen=True):
-    """How a request ended."""
-
-    how: Literal["done", "failed", "left", "refused"]
-    """done: answered as the provider or the relay answered. failed: with an error, as a response or inside a stream.
-    left: its client was gone first. refused: it never reached the relay."""
-    status: int
-    """The status that the client got; 0 if it was gone before."""
-    sent_bytes: int
-    """The bytes of the body that were written."""
-    seconds: float
-    first_byte: float | None = None
-    """The seconds to the first byte of the body, without pings; None if there was none."""
-    outcome: RelayOutcome | None = None
-    """None if the relay did not come to its end."""
+_MAX_DECISIONS = 500
+_MAX_ATTEMPTS = 20
+_MAX_STRETCHES = 24
+_MAX_NOTICES = 50
+_MAX_NAME = 1000
+_MAX_MESSAGE = 2000
+_STATES: dict[type, State] = {
+    ThinkingDelta: "thinking",
+    TextDelta: "answering",
+    TextReclassified: "thinking",
+    CommentaryDelta: "answering",
+    RefusalDelta: "answering",
+    ToolCallDelta: "answering",
+    PartArrived: "answering",
+}
 
 
 class RequestWatcher:
-    """Is told of every relayed request, and of every turn of the page. Each method does nothing here; it must be fast
-    and must raise nothing."""
+    """Is told of every relayed request, and of every turn of the page. Each method does nothing here, and must be fast.
 
-    def begin(self, info: RequestInfo) -> RelayObserver | None:
-        """A request goes to the relay, or a turn to its model. Returns who sees what happens to it, if anyone does."""
+    One that raises is logged, and costs no reply.
+    """
 
-    def end(self, info: RequestInfo, end: RequestEnd) -> None:
+    def begin(self, record: RequestRecord, request: RelayRequest | None) -> None:
+        """A request goes to the relay, or a turn to its model. `request`: itself, with its body; None for a turn."""
+
+    def begin_reply(self, record: RequestRecord) -> None:
+        """The first event of the reply has come."""
+
+    def change(self, record: RequestRecord) -> None:
+        """The record has changed in a way that a reader wants to see."""
+
+    def end(self, record: RequestRecord) -> None:
         """A request has ended. One that was refused has no `begin` before it."""
 
 
-class ObserverGroup(RelayObserver):
-    """Several observers of one request."""
+class RequestWatch(RelayObserver):
+    """Fills the record of one request, and tells the watchers."""
 
-    def __init__(self, observers: Sequence[RelayObserver]) -> None:
-        self._observers = observers
+    __slots__ = ("_last", "_now", "_watchers", "record")
 
-    def see_asked(self, asked: ServedRequest) -> None:  # noqa: D102
-        for each in self._observers:
-            each.see_asked(asked)
+    def __init__(
+        self,
+        watchers: Sequence[RequestWatcher],
+        record: RequestRecord,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.record = record
+        self._watchers = watchers
+        self._now = now
+        self._last = 0
+        """The last request to a provider, by its identity."""
 
-    def see_target(self, call: Call, mode: RelayMode, reason: str) -> None:  # noqa: D102 - as in RelayObserver
-        for each in self._observers:
-            each.see_target(call, mode, reason)
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the arrival."""
+        return self._now() - self.record.started
+
+    def begin(self, request: RelayRequest | None = None) -> RelayObserver | None:
+        """The request goes to the relay, or to its model. Returns what has to observe it; None if nobody watches."""
+        if not self._watchers:
+            return None
+        record = self.record
+        record.has_begun = True
+        record.received = 0 if request is None else len(request.body)
+        self._tell(lambda watcher: watcher.begin(record, request))
+        # What is planned in a thread is observed in this event loop all the same.
+        return LoopObserver(self) if record.received >= LARGE_BODY else self
+
+    def end(
+        self,
+        ended: End,
+        *,
+        status: int,
+        sent_bytes: int = 0,
+        first_byte: float | None = None,
+        outcome: RelayOutcome | None = None,
+    ) -> None:
+        """The request has ended. `outcome`: None if the relay did not come to its end."""
+        if not self._watchers:
+            return
+        record = self.record
+        record.ended, record.state = ended, "failed" if ended == "refused" else ended
+        record.status, record.sent_bytes, record.first_byte = status, sent_bytes, first_byte
+        record.seconds = self.elapsed
+        if outcome is not None:
+            self._take_outcome(outcome)
+        self._tell(lambda watcher: watcher.end(record))
+        # What is kept of it stays small.
+        record.reply, record.notices = None, tuple(dict.fromkeys(record.notices))[:_MAX_NOTICES]
+
+    def _take_outcome(self, outcome: RelayOutcome) -> None:
+        record, reply = self.record, outcome.reply
+        record.asked = outcome.asked[:_MAX_NAME] or record.asked
+        record.mode, record.reason = outcome.mode, outcome.reason
+        record.model = outcome.model or record.model
+        record.notices, record.reply = outcome.notices, reply
+        if (error := outcome.error) is not None:
+            code = error.code if isinstance(error, RelayRefusal) else None
+            record.error = RecordedError(type(error).__name__, str(error)[:_MAX_MESSAGE], code)
+        record.attempts = max(record.attempts, outcome.attempts)
+        record.restored, record.missed = outcome.restored, outcome.missed
+        if reply is not None:
+            record.usage = reply.usage
+            origin = None if reply.origin is None else reply.origin.model
+            record.models = tuple(dict.fromkeys(name for name in (reply.model, origin, *record.models) if name))
+
+    # --- what the relay shows -----------------------------------------------------------------------------------------
+
+    def see_asked(self, asked: ServedRequest) -> None:  # noqa: D102 - as in RelayObserver
+        record = self.record
+        record.asked, record.stream = asked.model[:_MAX_NAME], asked.stream
+        if record.details is not None:
+            record.details.asked = _describe_asked(asked)
+        self._change()
 
     def see_restored(self, turns: Sequence[RestoredTurn]) -> None:  # noqa: D102
-        for each in self._observers:
-            each.see_restored(turns)
+        record = self.record
+        record.restored = sum(turn.is_found for turn in turns)
+        record.missed = len(turns) - record.restored
+        if record.details is not None:
+            record.details.turns = tuple(turns[-_MAX_DECISIONS:])
+
+    def see_target(self, call: Call, mode: RelayMode, reason: str) -> None:  # noqa: D102
+        record, target = self.record, call.target
+        record.mode, record.reason, record.model = mode, reason, call.model
+        record.provider, record.target_model, record.target_dialect = target.provider, target.model, target.dialect
+        record.models = (target.model,)
+        self._last = 0
+        if (details := record.details) is not None:
+            details.decisions = ()
+            if details.capture is not None:
+                details.redact = build_redactor((*details.capture.secrets, *collect_secrets(target, call.key)))
+        self._change()
 
     def see_plan(self, decisions: Sequence[Decision]) -> None:  # noqa: D102
-        for each in self._observers:
-            each.see_plan(decisions)
+        if self.record.details is not None:
+            self.record.details.decisions = tuple(decisions[-_MAX_DECISIONS:])
 
     def see_request(self, request: HttpRequest) -> None:  # noqa: D102
-        for each in self._observers:
-            each.see_request(request)
+        record = self.record
+        record.attempts += 1
+        # The same request is sent again as the same object; a repaired one is another while the first still lives.
+        is_repaired = self._last not in (0, id(request))
+        self._last = id(request)
+        record.repairs += is_repaired
+        if (details := record.details) is not None and record.attempts <= _MAX_ATTEMPTS:
+            _add_sent(details, request, record.model, self.elapsed, is_repaired)
+        self._change()
 
     def see_events(self, events: Sequence[Event]) -> None:  # noqa: D102
-        for each in self._observers:
-            each.see_events(events)
+        record = self.record
+        details = record.details
+        if record.first_event is None and events:
+            record.first_event = self.elapsed
+            self._tell(lambda watcher: watcher.begin_reply(record))
+        for event in events:
+            kind = type(event)
+            if details is not None:
+                details.events[kind] = details.events.get(kind, 0) + 1
+            state = _STATES.get(kind)
+            if state is not None:
+                if state is not record.state:
+                    self._move(state)
+            elif isinstance(event, UsageReported):
+                record.usage = record.usage.merge(event.usage)
+            elif isinstance(event, ReplyStarted):
+                origin = event.origin.model if event.origin is not None else None
+                record.models = tuple(model for model in (event.model, origin, *record.models) if model)
+
+    def _move(self, state: State) -> None:
+        record, elapsed = self.record, self.elapsed
+        record.state = state
+        if state == "thinking":
+            if record.first_thought is None:
+                record.first_thought = elapsed
+        elif record.first_answer is None:
+            record.first_answer = elapsed
+        if (details := record.details) is not None and len(details.stretches) < _MAX_STRETCHES:
+            details.stretches.append((state, elapsed))
+        self._change()
+
+    def _change(self) -> None:
+        record = self.record
+        self._tell(lambda watcher: watcher.change(record))
+
+    def _tell(self, tell: Callable[[RequestWatcher], object]) -> None:
+        for watcher in self._watchers:
+            try:
+                tell(watcher)
+            except Exception as problem:  # noqa: BLE001 - a log that fails must not fail the request
+                report_fault(problem)
+
+
+def _add_sent(details: RequestDetails, request: HttpRequest, model: str, after: float, is_repaired: bool) -> None:
+    figures = {"bytes": len(request.body), "after": round(after, 4), "repaired": is_repaired}
+    details.sent.append(SentHead(request.method, request.url, request.headers, model, figures))
+    if details.capture is not None:
+        details.sent_bodies.append(CapturedBody(request.body, details.capture, details.redact))
+
+
+def _describe_asked(asked: ServedRequest) -> dict[str, object]:
+    prompt = asked.prompt
+    return {
+        "stream": asked.stream,
+        "messages": len(prompt.messages),
+        "has_system": bool(prompt.system),
+        "tools": len(prompt.tools),
+        "thinking": _describe_thinking(prompt),
+        "max_tokens": prompt.max_tokens,
+    }
+
+
+def _describe_thinking(prompt: Prompt) -> str:
+    thinking = prompt.thinking
+    if thinking.effort is not None:
+        return thinking.effort
+    if thinking.budget is not None:
+        return f"{thinking.budget} tokens"
+    return thinking.mode or ""
 
 
 def list_span_watchers() -> list[RequestWatcher]:
@@ -118,13 +271,3 @@ def list_span_watchers() -> list[RequestWatcher]:
     from asides_gateway.request_spans import RequestSpans  # It loads OpenTelemetry.
 
     return [RequestSpans(*sources)]
-
-
-def begin_watching(watchers: Iterable[RequestWatcher], info: RequestInfo) -> RelayObserver | None:
-    """Tell the watchers of a request. Returns one observer for all of them; None if none wants to see more."""
-    observers = [observer for watcher in watchers if (observer := watcher.begin(info)) is not None]
-    if not observers:
-        return None
-    observer = ObserverGroup(observers) if len(observers) > 1 else observers[0]
-    is_large = info.request is not None and len(info.request.body) >= LARGE_BODY
-    return LoopObserver(observer) if is_large else observer

@@ -21,8 +21,9 @@ from asides_gateway.access.key_store import insert_key
 from asides_gateway.commands.gateway_usage import read_since
 from asides_gateway.gateway_database import open_database
 from asides_gateway.gateway_settings import GatewaySettings
-from asides_gateway.summary_rows import EndedRequest, build_row, insert_rows
+from asides_gateway.summary_rows import build_row, insert_rows
 from tests.cli.children import here
+from tests.gateway.request_records import make_record
 
 Captured = pytest.CaptureFixture[str]
 NOW = time.time()
@@ -48,9 +49,8 @@ def database(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
 def _write(database: Database, **changed: Any) -> None:
     number = time.monotonic_ns()
     fields: dict[str, Any] = {
-        "id": f"req_{number}",
         "at": NOW - 60,
-        "key": "",
+        "key_id": "",
         "tenant": "t1",
         "client": "curl/8",
         "dialect": "anthropic",
@@ -58,12 +58,11 @@ def _write(database: Database, **changed: Any) -> None:
         "path": "/v1/messages",
         "seconds": 1.0,
         "status": 200,
-        "how": "done",
-        "times": {},
+        "ended": "done",
         "model": "anthropic:m",
         "usage": Usage(input=1000, output=200, thinking=50, cached=100, cost=Decimal("0.25")),
     }
-    row = build_row(EndedRequest(**{**fields, **changed}), "host:1")
+    row = build_row(make_record(f"req_{number}", **{**fields, **changed}), "host:1")
     database.run(lambda: insert_rows([row]))
 
 
@@ -72,8 +71,8 @@ def rows(database: Database) -> Database:
     """Three requests of the last day, and one of ten days ago."""
     key = KeyRecord(id="abcd1234", digest=b"x" * 32, name="build\x1b server", created=NOW)
     database.run(lambda: insert_key(key))
-    _write(database, key="abcd1234")
-    _write(database, key="abcd1234", how="failed", client="=cmd()")
+    _write(database, key_id="abcd1234")
+    _write(database, key_id="abcd1234", ended="failed", client="=cmd()")
     _write(database, usage=Usage(input=5, output=5), model="ollama:x", tenant="t2")
     _write(database, at=NOW - 10 * 86_400)
     return database

@@ -1,4 +1,4 @@
-"""`asides store`: migrates, checks and copies, shows no password, and says what to do."""
+"""`asides store`: migrates and checks, shows no password, and says what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from asides.database.migrate import list_migrations
 from tests.cli.children import here
-from tests.maintenance.filled_stores import fill_conversations, fill_vault
+from tests.maintenance.filled_stores import fill_conversations
 from tests.servers import PostgresServer
 
 Captured = pytest.CaptureFixture[str]
@@ -64,7 +64,7 @@ def test_check_tells_what_to_do_before_a_migration(empty_url: str, capsys: Captu
 
 
 def test_a_server_that_is_down_has_the_exit_code_of_a_connection(capsys: Captured) -> None:
-    for words in (("check",), ("migrate",), ("copy", ".")):
+    for words in (("check",), ("migrate",)):
         ended = here(capsys, "store", *words, "postgresql://asides:s3cret@127.0.0.1:9/none")
         assert ended.code == 5
         assert "does not answer" in ended.err
@@ -80,51 +80,12 @@ def test_check_looks_at_the_folder_of_conversations_without_a_setting(state: Pat
     assert ended.out.endswith("sound\n")
 
 
-def test_copy_there_and_back(
-    tmp_path: Path, postgres_url: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill_conversations(tmp_path / "a", 2)
-    fill_vault(tmp_path / "a", 5)
-    monkeypatch.setenv("ASIDES_STORE", postgres_url)
-    there = here(capsys, "store", "copy", str(tmp_path / "a"))
-    assert there.code == 0
-    assert "conversations: 2 copied; 2 compared, all equal" in there.out
-    assert there.out.endswith("the copy is complete\n")
-    back = here(capsys, "store", "copy", "--json", postgres_url, str(tmp_path / "b"))
-    document = json.loads(back.out)
-    assert document["whole"]
-    assert {each["area"]: each["checked"] for each in document["areas"]} == {
-        "conversations": 2,
-        "vault": 5,
-        "gateway": 0,
-    }
-
-
-def test_what_is_different_is_named_and_has_an_exit_code(tmp_path: Path, capsys: Captured) -> None:
-    from asides.conversations.store.sqlite import SqliteStore
-    from asides.values.messages import user
-
-    for folder in (tmp_path / "a", tmp_path / "b"):
-        folder.mkdir()
-        with SqliteStore(folder / "conversations.db") as store:
-            store.append("plan\x1b[31m", [user(folder.name)])
-    words = ("store", "copy", str(tmp_path / "a"), str(tmp_path / "b"))
-    refused = here(capsys, *words)
-    assert refused.code == 9
-    assert "1 different at the target and left as they are there" in refused.out
-    assert "\x1b" not in refused.out
-    assert here(capsys, *words, "--replace").code == 0
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         (("migrate",), "no database is named"),
         (("migrate", "/tmp"), "only a PostgreSQL database"),
-        (("copy",), "no store to copy from"),
-        (("copy", "."), "no store to copy to"),
-        (("check", "--replace"), "belongs to `asides store copy`"),
-        (("copy", "a", "b", "--dry-run"), "belongs to `asides store migrate`"),
+        (("check", "--dry-run"), "belongs to `asides store migrate`"),
         (("check", "a", "b"), "1 place at most"),
         (("check", "/no/such/folder"), "no store at"),
     ],

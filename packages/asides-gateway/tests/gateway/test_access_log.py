@@ -21,32 +21,24 @@ from asides.values.reply import Reply
 from asides.values.usage import Usage
 from asides_gateway.access.key_store import make_key
 from asides_gateway.access_log import AccessLog, describe_request, flush_log, start_log, write_line
-from asides_gateway.watcher import RequestEnd, RequestInfo
+from asides_gateway.request_record import RequestRecord
+from asides_gateway.watcher import RequestWatch, RequestWatcher
+from tests.gateway.request_records import end_request, make_record
 
 CANARY = "canary-77c1"
+_BODY = CANARY.encode()
 
 
-def _make_info(**changed: Any) -> RequestInfo:
-    request = RelayRequest(
-        "", "POST", "/v1/messages", "key=sk-ant-secret", {"x-api-key": "sk-ant-secret"}, CANARY.encode()
-    )
-    fields: dict[str, Any] = {
-        "id": "req_1",
-        "method": "POST",
-        "path": "/v1/messages",
-        "dialect": "anthropic",
-        "client": "claude-cli/2.1",
-        "tenant": "deadbeef",
-        "started": 1.0,
-        "at": 2.0,
-        "request": request,
-        "address": "127.0.0.1",
-    }
-    return RequestInfo(**{**fields, **changed})
-
-
-def _make_end(**changed: Any) -> RequestEnd:
-    outcome = RelayOutcome(
+def _end(
+    *watchers: RequestWatcher, outcome: RelayOutcome | None = None, has_outcome: bool = True, **changed: Any
+) -> RequestRecord:
+    """A request that has ended, with content and keys where there may be some."""
+    fields: dict[str, Any] = {"client": "claude-cli/2.1", "tenant": "deadbeef", "address": "127.0.0.1"}
+    ended: dict[str, Any] = {"sent_bytes": 900, "seconds": 0.34567, "first_byte": 0.0123}
+    for name in ("ended", "status", "first_byte"):
+        if name in changed:
+            ended[name] = changed.pop(name)
+    usual = RelayOutcome(
         200,
         "translate",
         "other dialects",
@@ -57,19 +49,15 @@ def _make_end(**changed: Any) -> RequestEnd:
         restored=1,
         asked="claude-best",
     )
-    fields: dict[str, Any] = {
-        "how": "done",
-        "status": 200,
-        "sent_bytes": 900,
-        "seconds": 0.34567,
-        "first_byte": 0.0123,
-        "outcome": outcome,
-    }
-    return RequestEnd(**{**fields, **changed})
+    request = RelayRequest("", "POST", "/v1/messages", "key=sk-ant-secret", {"x-api-key": "sk-ant-secret"}, _BODY)
+    fields |= {"started": 1.0, "at": 2.0, **changed}
+    record = make_record(**fields)
+    RequestWatch((RequestWatcher(),), record).begin(request)
+    return end_request(record, *watchers, outcome=(outcome or usual) if has_outcome else None, **ended)
 
 
 def test_a_line_says_who_asked_what_and_what_came_of_it() -> None:
-    line = write_line(describe_request(_make_info(), _make_end()))
+    line = write_line(describe_request(_end()))
     assert line == (
         "127.0.0.1 POST /v1/messages 200 345.7ms id=req_1 dialect=anthropic client=claude-cli/2.1 bytes=900 "
         "first_ms=12.3 model=claude-best target=google:gemini-3-pro mode=translate attempts=2 restored=1 "
@@ -79,26 +67,26 @@ def test_a_line_says_who_asked_what_and_what_came_of_it() -> None:
 
 def test_a_line_names_the_key_by_its_id() -> None:
     made = make_key()
-    line = write_line(describe_request(_make_info(key_id=made.id), _make_end(status=429)))
+    line = write_line(describe_request(_end(key_id=made.id, status=429)))
     assert f" key_id={made.id} " in line
     assert made.key not in line
 
 
 def test_a_line_says_how_a_request_failed_and_that_its_client_left() -> None:
     outcome = RelayOutcome(429, "forward", error=RateLimited(f"slow down {CANARY}"))
-    failed = write_line(describe_request(_make_info(), _make_end(how="failed", status=429, outcome=outcome)))
+    failed = write_line(describe_request(_end(ended="failed", status=429, outcome=outcome)))
     assert "429" in failed
     assert failed.endswith(
         "ended=failed dialect=anthropic client=claude-cli/2.1 bytes=900 first_ms=12.3 mode=forward error=RateLimited"
     )
-    left = write_line(describe_request(_make_info(), _make_end(how="left", status=0, outcome=None, first_byte=None)))
+    left = write_line(describe_request(_end(ended="left", status=0, has_outcome=False, first_byte=None)))
     assert left.startswith("127.0.0.1 POST /v1/messages 0 345.7ms id=req_1 ended=left ")
     assert "mode=" not in left
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_nothing_private_is_in_a_line(form: str) -> None:
-    fields = describe_request(_make_info(), _make_end())
+    fields = describe_request(_end())
     text = write_line(fields) if form == "text" else json.dumps(fields)
     assert CANARY not in text
     assert "sk-ant-secret" not in text
@@ -123,8 +111,7 @@ def test_nothing_private_is_in_a_line(form: str) -> None:
 )
 def test_no_client_can_forge_a_line_or_hide_a_part_of_one(text: str) -> None:
     outcome = RelayOutcome(200, "own", asked=text, model=text)
-    info = _make_info(path=text, client=text, method=text)
-    fields = describe_request(info, _make_end(outcome=outcome))
+    fields = describe_request(_end(path=text, client=text, method=text, outcome=outcome))
     line = write_line(fields)
     assert len(line) < 2000
     assert line.isprintable()
@@ -136,7 +123,7 @@ def test_no_client_can_forge_a_line_or_hide_a_part_of_one(text: str) -> None:
 def test_a_key_in_a_path_or_a_model_is_blacked_out() -> None:
     key = "sk-ant-api03-" + "abcDEF123456" * 4
     outcome = RelayOutcome(404, "own", asked=key)
-    line = write_line(describe_request(_make_info(path=f"/v1/{key}"), _make_end(outcome=outcome)))
+    line = write_line(describe_request(_end(path=f"/v1/{key}", outcome=outcome)))
     assert key not in line
 
 
@@ -156,12 +143,12 @@ def _put_back() -> Generator[None]:
 def test_the_log_is_text_or_json_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("text", "json"):
         start_log(form)
-        AccessLog().end(_make_info(), _make_end())
+        _end(AccessLog())
         logging.getLogger("asides.gateway").warning("a file %s\nchanged", "x")
         logging.getLogger("asides").debug("too much")
         flush_log()
     text, warning, *documents = capsys.readouterr().err.splitlines()
-    assert text.endswith(write_line(describe_request(_make_info(), _make_end())))
+    assert text.endswith(write_line(describe_request(_end())))
     assert text[:2] == "20"
     assert text[23] == "Z"
     assert warning.endswith("Z warning: a file x\\x0achanged")
@@ -176,7 +163,7 @@ def test_the_log_is_text_or_json_on_stderr(capsys: pytest.CaptureFixture[str]) -
 def test_without_a_log_there_are_only_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     start_log("off")
     start_log("json")  # It is started once.
-    AccessLog().end(_make_info(), _make_end())
+    _end(AccessLog())
     logging.getLogger("asides.gateway").error("broken")
     flush_log()
     (line,) = capsys.readouterr().err.splitlines()
@@ -197,7 +184,7 @@ def test_a_reader_that_does_not_read_holds_up_nobody(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "stderr", Stuck())
     start_log("text")
     for _ in range(100):
-        AccessLog().end(_make_info(), _make_end())
+        _end(AccessLog())
     assert written == [], "somebody waited for the reader"
     stuck.set()
     flush_log()
@@ -207,7 +194,7 @@ def test_a_reader_that_does_not_read_holds_up_nobody(monkeypatch: pytest.MonkeyP
 
 def test_other_handlers_get_the_fields_of_a_request(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "asides.access"):
-        AccessLog().end(_make_info(), _make_end())
+        _end(AccessLog())
     (record,) = caplog.records
     assert record.access["restored"] == 1  # type: ignore[attr-defined]
     assert record.getMessage().startswith("127.0.0.1 POST")
@@ -218,7 +205,7 @@ def test_a_stream_that_is_closed_costs_nothing(monkeypatch: pytest.MonkeyPatch) 
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed)
     start_log("text")
-    AccessLog().end(_make_info(), _make_end())
+    _end(AccessLog())
     flush_log()
 
 
@@ -237,9 +224,9 @@ def test_lines_of_many_requests_are_written_together_and_before_what_is_logged_l
 
     async def end_requests() -> None:
         for number in range(20):
-            AccessLog().end(_make_info(id=f"req_{number}"), _make_end())
+            _end(AccessLog(), name=f"req_{number}")
         logging.getLogger("asides.gateway").warning("afterwards")
-        AccessLog().end(_make_info(id="req_last"), _make_end())
+        _end(AccessLog(), name="req_last")
         await asyncio.sleep(0.3)
 
     asyncio.run(end_requests())
@@ -262,7 +249,7 @@ def test_a_handler_of_others_gets_each_request_though_a_log_is_written(capsys: p
     start_log("text")
     logging.getLogger("asides.access").addHandler(handler)
     try:
-        AccessLog().end(_make_info(), _make_end())
+        _end(AccessLog())
     finally:
         logging.getLogger("asides.access").removeHandler(handler)
     flush_log()

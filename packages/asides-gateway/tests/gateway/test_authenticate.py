@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from asides.database import StoreUnavailable
+from asides.relay.relay_request import RelayRequest
 from asides.settings import load_settings
 from asides.values.errors import ConfigError
 from asides_gateway.access.key_cache import KeyCache
@@ -26,8 +28,9 @@ from asides_gateway.authenticate import (
     remove_key,
 )
 from asides_gateway.gateway_settings import GatewaySettings, check_address, is_loopback
+from asides_gateway.request_record import RequestRecord
 from asides_gateway.service import Service
-from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_gateway.watcher import RequestWatcher
 from asides_gateway.web import Headers
 from asides_stage import Say, Stage
 from tests.gateway.access.key_records import add_key, open_place
@@ -246,10 +249,11 @@ def test_a_wrong_key_is_refused_in_the_callers_dialect(path: str) -> None:
 
 class _Seen(RequestWatcher):
     def __init__(self) -> None:
-        self.ends: list[tuple[RequestInfo, RequestEnd]] = []
+        self.seen: list[tuple[RequestRecord, RelayRequest]] = []
 
-    def end(self, info: RequestInfo, end: RequestEnd) -> None:
-        self.ends.append((info, end))
+    def begin(self, record: RequestRecord, request: RelayRequest | None) -> None:
+        assert request is not None
+        self.seen.append((record, request))
 
 
 def test_a_key_goes_nowhere(caplog: pytest.LogCaptureFixture) -> None:
@@ -265,10 +269,10 @@ def test_a_key_goes_nowhere(caplog: pytest.LogCaptureFixture) -> None:
             assert KEY not in repr(received) + repr(received.headers) + received.path
     assert len(stage.requests) == 2
     assert KEY not in caplog.text
-    assert [info.tenant for info, _ in seen.ends] == [derive_tenant(KEY)] * 2
-    for info, end in seen.ends:
-        assert info.request is not None
-        assert KEY not in repr(info) + repr(info.request) + repr(info.request.headers) + info.request.query + repr(end)
+    assert [record.tenant for record, _ in seen.seen] == [derive_tenant(KEY)] * 2
+    for record, request in seen.seen:
+        shown = repr(msgspec.structs.astuple(record))
+        assert KEY not in shown + repr(request) + repr(request.headers) + request.query
 
 
 def test_what_needs_no_key() -> None:

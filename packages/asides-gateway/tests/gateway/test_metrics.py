@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -28,19 +27,14 @@ from asides_gateway.gateway_settings import GatewaySettings
 from asides_gateway.metrics import Metrics, add_metrics
 from asides_gateway.request_summaries import open_summaries
 from asides_gateway.service import Service
-from asides_gateway.watcher import RequestEnd, RequestInfo
+from asides_gateway.watcher import RequestWatch
 from asides_gateway.web_app import make_app
 from asides_stage import Say, Stage
 from tests.gateway.access.key_records import add_key
 from tests.gateway.app_client import open_client
+from tests.gateway.request_records import end_request, make_record, run_request
 
 KEY = "sk-gateway-0123456789"
-
-
-def _make_info(number: int = 0, **changed: Any) -> RequestInfo:
-    fields: dict[str, Any] = {"method": "POST", "path": "/v1/messages", "dialect": "anthropic", "client": "c"}
-    fields |= {"tenant": "", "started": time.monotonic(), "at": 0.0}
-    return RequestInfo(f"req_{number}", **{**fields, **changed})
 
 
 def _read(metrics: Metrics) -> dict[str, float]:
@@ -60,8 +54,9 @@ def metrics() -> Metrics:
 
 
 def test_a_request_is_counted_with_all_that_happened(metrics: Metrics) -> None:
-    info = _make_info()
-    seen = metrics.begin(info)
+    record = make_record()
+    seen = RequestWatch((metrics,), record)
+    seen.begin()
     assert _read(metrics)["asides_requests_under_way{}"] == 1
     assert "asides_open_streams{}" not in _read(metrics)
     seen.see_events([ReplyStarted(), ThinkingDelta("x")])
@@ -80,7 +75,7 @@ def test_a_request_is_counted_with_all_that_happened(metrics: Metrics) -> None:
         restored=2,
         missed=1,
     )
-    metrics.end(info, RequestEnd("done", 200, 10, 0.5, 0.1, outcome))
+    end_request(record, metrics, seconds=0.5, outcome=outcome)
     metrics.count_reload(True)
     found = _read(metrics)
     times = {name: found.pop(name) for name in list(found) if "_seconds" in name}
@@ -111,10 +106,8 @@ def test_a_request_is_counted_with_all_that_happened(metrics: Metrics) -> None:
 
 
 def test_requests_that_were_refused_or_left_are_counted(metrics: Metrics) -> None:
-    metrics.end(_make_info(1), RequestEnd("refused", 401, 10, 0.1))
-    left = _make_info(2)
-    metrics.begin(left)
-    metrics.end(left, RequestEnd("left", 0, 0, 0.1))
+    end_request(make_record(), metrics, ended="refused", status=401)
+    run_request(make_record(), metrics, ended="left", status=0)
     found = _read(metrics)
     assert found["asides_requests_total{dialect=anthropic,mode=none,provider=none,status=4xx}"] == 1
     assert found["asides_requests_total{dialect=anthropic,mode=none,provider=none,status=left}"] == 1
@@ -124,9 +117,8 @@ def test_requests_that_were_refused_or_left_are_counted(metrics: Metrics) -> Non
 
 def test_refusals_by_limits_are_counted_by_their_kind(metrics: Metrics) -> None:
     def end(error: AsidesError) -> None:
-        info = _make_info()
-        metrics.begin(info)
-        metrics.end(info, RequestEnd("failed", 429, 10, 0.1, outcome=RelayOutcome(429, "own", error=error)))
+        outcome = RelayOutcome(429, "own", error=error)
+        run_request(make_record(), metrics, ended="failed", status=429, outcome=outcome)
 
     end(RelayRefusal("x", status=429, code="rate_limit_exceeded"))
     end(RelayRefusal("x", status=429, code="rate_limit_exceeded"))
@@ -153,7 +145,7 @@ async def test_outages_of_redis_rows_and_keys_are_counted(tmp_path: Path) -> Non
         await service.windows.take("k", KeyLimits(rpm=1), 0)
         service.database.run(lambda: insert_key(KeyRecord(id="k", digest=b"d" * 32, name="n")))
         service.keys.load()
-        summaries.end(_make_info(1, tenant="t"), RequestEnd("done", 200, 1, 0.1))
+        end_request(make_record(tenant="t"), summaries)
         await summaries.close()
         summaries.on_dropped(3)
         found = _read(metrics)
@@ -167,12 +159,11 @@ async def test_outages_of_redis_rows_and_keys_are_counted(tmp_path: Path) -> Non
 
 def test_nobody_can_add_a_series(metrics: Metrics) -> None:
     def ask(number: int) -> None:
-        info = _make_info(number, dialect=f"d{number}", path=f"/{number}", client=f"c{number}")
-        metrics.begin(info)
+        record = make_record(dialect=f"d{number}", path=f"/{number}", client=f"c{number}")
         outcome = RelayOutcome(
             200, "own", model=f"evil{number}:x", notices=(Notice(f"CODE {number}"), Notice(f"code_{number}"))
         )
-        metrics.end(info, RequestEnd("done", 200 + number, 10, 0.1, None, outcome))
+        run_request(record, metrics, status=200 + number, outcome=outcome)
 
     for number in range(700):
         ask(number)

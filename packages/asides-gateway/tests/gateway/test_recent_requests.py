@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 import msgspec
@@ -11,18 +10,22 @@ import pytest
 
 from asides.relay.relay_request import RelayRequest
 from asides.values.events import TextDelta, ThinkingDelta
+from asides_gateway.captured_body import BodyCapture
 from asides_gateway.recent_requests import MOST_FEEDS, ChangeFeed, RecentRequests, TooManyFeeds
-from asides_gateway.seen_request import BodyCapture, SeenRequest
-from asides_gateway.watcher import RequestEnd, RequestInfo
+from asides_gateway.request_record import RequestRecord
+from asides_gateway.seen_request import SeenRequest
+from asides_gateway.watcher import RequestWatch
+from tests.gateway.request_records import end_request, make_record
 
-DONE = RequestEnd("done", 200, 10, 0.5)
+
+def _record(name: str, tenant: str = "") -> RequestRecord:
+    return make_record(name, path="/v1/chat/completions", dialect="openai_chat", tenant=tenant)
 
 
-def _info(name: str, tenant: str = "", body: bytes = b'{"model": "x"}') -> RequestInfo:
-    request = RelayRequest("", "POST", "/v1/chat/completions", body=body, tenant=tenant)
-    return RequestInfo(
-        name, "POST", request.path, "openai_chat", "curl/8", tenant, time.monotonic(), time.time(), request
-    )
+def _begin(recent: RecentRequests, name: str, tenant: str = "", body: bytes = b'{"model": "x"}') -> RequestWatch:
+    watch = RequestWatch((recent,), _record(name, tenant))
+    watch.begin(RelayRequest("", "POST", "/v1/chat/completions", body=body, tenant=tenant))
+    return watch
 
 
 def _make(**bounds: Any) -> RecentRequests:
@@ -30,9 +33,7 @@ def _make(**bounds: Any) -> RecentRequests:
 
 
 def _run(recent: RecentRequests, name: str, tenant: str = "", body: bytes = b'{"model": "x"}') -> None:
-    info = _info(name, tenant, body)
-    recent.begin(info)
-    recent.end(info, DONE)
+    _begin(recent, name, tenant, body).end("done", status=200, sent_bytes=10)
 
 
 def _names(recent: RecentRequests, tenant: str = "") -> list[str]:
@@ -41,7 +42,7 @@ def _names(recent: RecentRequests, tenant: str = "") -> list[str]:
 
 def test_the_oldest_that_ended_go_first_and_open_ones_stay() -> None:
     recent = _make(most_requests=5)
-    recent.begin(_info("open"))
+    _begin(recent, "open")
     for number in range(20):
         _run(recent, f"{number:02}")
     assert _names(recent) == ["16", "17", "18", "19", "open"]
@@ -49,12 +50,9 @@ def test_the_oldest_that_ended_go_first_and_open_ones_stay() -> None:
 
 def test_of_too_many_open_ones_the_oldest_are_forgotten_and_their_ends_do_no_harm() -> None:
     recent = _make(most_requests=3)
-    infos = [_info(f"{number}") for number in range(6)]
-    observers = [recent.begin(info) for info in infos]
-    for info, observer in zip(infos, observers, strict=True):
-        assert observer is not None
-        observer.see_events([TextDelta("x")])
-        recent.end(info, DONE)
+    for watch in [_begin(recent, f"{number}") for number in range(6)]:
+        watch.see_events([TextDelta("x")])
+        watch.end("done", status=200)
     assert _names(recent) == ["3", "4", "5"]
 
 
@@ -73,11 +71,9 @@ def test_captured_bodies_count_by_their_bytes() -> None:
 def test_memory_stays_flat_over_many_requests() -> None:
     recent = _make()
     for number in range(5000):
-        info = _info(str(number))
-        observer = recent.begin(info)
-        assert observer is not None
-        observer.see_events([ThinkingDelta("x"), TextDelta("y")])
-        recent.end(info, DONE)
+        watch = _begin(recent, str(number))
+        watch.see_events([ThinkingDelta("x"), TextDelta("y")])
+        watch.end("done", status=200)
     assert len(recent._sizes) == len(recent._ended) == 1000
     assert recent._bytes == sum(recent._sizes.values())
     assert recent._open == {}
@@ -85,7 +81,7 @@ def test_memory_stays_flat_over_many_requests() -> None:
 
 def test_a_request_that_was_refused_is_there_without_a_beginning() -> None:
     recent = _make()
-    recent.end(_info("refused"), RequestEnd("refused", 403, 0, 0.01))
+    end_request(_record("refused"), recent, ended="refused", status=403)
     [seen] = recent.list_requests("", 9)
     assert (seen.to_summary()["state"], seen.to_summary()["status"]) == ("failed", 403)
 
@@ -94,7 +90,7 @@ def test_requests_that_nobody_can_read_are_not_kept() -> None:
     recent = _make(most_requests=3, has_reader=bool)
     _run(recent, "one", "anna")
     for number in range(9):
-        recent.end(_info(f"refused {number}"), RequestEnd("refused", 401, 0, 0.01))
+        end_request(_record(f"refused {number}"), recent, ended="refused", status=401)
         _run(recent, f"open {number}")
     assert (_names(recent, "anna"), _names(recent)) == (["one"], [])
     assert len(recent._sizes) == 1
@@ -109,7 +105,7 @@ def test_a_tenant_with_many_requests_drives_out_its_own() -> None:
     assert (_names(recent, "bert"), _names(recent, "anna")) == (["b0", "b1", "b2"], [f"a{n}" for n in range(43, 50)])
     recent.set_capture("anna", True)
     for number in range(5):
-        _run(recent, f"large{number}", "anna", b"x" * 90_000)
+        _run(recent, f"large{number}", "anna", b"x" * 60_000)
     assert _names(recent, "bert") == ["b0", "b1", "b2"]
     assert "large4" in _names(recent, "anna")
     for number in range(20):
@@ -144,7 +140,7 @@ def test_a_slow_reader_gets_each_request_once_as_it_is_by_then() -> None:
     assert len(feed._changed) <= 2001, "a feed holds no more than some ids"
     changed = _take(feed)
     assert [seen.id for seen in changed] == [f"{number:04}" for number in range(4950, 5000)]
-    assert {seen.state for seen in changed} == {"done"}
+    assert {seen.record.state for seen in changed} == {"done"}
     assert _take(feed) == []
 
 

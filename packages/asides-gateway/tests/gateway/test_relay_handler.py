@@ -15,7 +15,6 @@ import msgspec
 import pytest
 
 from asides.options import Options
-from asides.relay.observer import RelayObserver
 from asides.relay.relay import RelayExchange
 from asides.relay.steps import UnconfirmedRecord
 from asides.relay.vault.memory_vault import MemoryVault
@@ -23,7 +22,8 @@ from asides.values.messages import Prompt, user
 from asides.values.thinking import Thinking
 from asides_gateway import web
 from asides_gateway.relay_handler import read_client
-from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_gateway.request_record import RequestRecord
+from asides_gateway.watcher import RequestWatcher
 from asides_stage import Say, Stage
 from asides_stage.stage import Fail, Hang, Raw, Scene
 from tests.gateway.http_client import MODEL, Client, Held, ask, chat, gateway_before, message, wait_for
@@ -56,17 +56,12 @@ class Seen(RequestWatcher):
     """Keeps what it was told."""
 
     def __init__(self) -> None:
-        self.begun: list[RequestInfo] = []
-        self.ends: list[tuple[RequestInfo, RequestEnd]] = []
+        self.ends: list[RequestRecord] = []
 
-    def begin(self, info: RequestInfo) -> RelayObserver | None:
-        self.begun.append(info)
-        return None
+    def end(self, record: RequestRecord) -> None:
+        self.ends.append(record)
 
-    def end(self, info: RequestInfo, end: RequestEnd) -> None:
-        self.ends.append((info, end))
-
-    def wait(self, count: int = 1) -> list[tuple[RequestInfo, RequestEnd]]:
+    def wait(self, count: int = 1) -> list[RequestRecord]:
         assert wait_for(lambda: len(self.ends) >= count), "the watcher was not told of the end"
         return self.ends
 
@@ -92,7 +87,7 @@ def test_a_reply_in_every_dialect(dialect: str, stream: bool) -> None:
         with Client(gateway) as client:
             send(client, dialect, stream=stream)
             answer = client.read()
-        info, end = seen.wait()[0]
+        end = seen.wait()[0]
     reply = read_response(dialect, MODEL, Response(answer.status, answer.headers, answer.body, None))
     assert reply.thinking
     assert (reply.thinking.text, reply.text) == ("six sevens", "forty-two")
@@ -103,11 +98,10 @@ def test_a_reply_in_every_dialect(dialect: str, stream: bool) -> None:
         assert answer.headers["transfer-encoding"] == "chunked"
     else:
         assert int(answer.headers["content-length"]) == len(answer.body)
-    assert info.dialect == dialect
-    assert info.id in answer.headers.values()
-    assert (end.how, end.status, end.sent_bytes) == ("done", 200, len(answer.body))
-    assert end.outcome is not None
-    assert end.outcome.model == MODEL
+    assert end.dialect == dialect
+    assert end.id in answer.headers.values()
+    assert (end.ended, end.status, end.sent_bytes) == ("done", 200, len(answer.body))
+    assert end.model == MODEL
     assert end.first_byte is not None
     assert 0 < end.first_byte <= end.seconds
 
@@ -427,9 +421,8 @@ def test_signs_of_life_never_come_within_a_forwarded_event() -> None:
     slow = Raw(body=FORWARDED, chunk=37, pause=0.06)
     with Stage([slow]) as stage, gateway_before(stage, seen, ping_seconds=0.02) as gateway:
         answer = ask(gateway, "POST", "/v1/messages", body, [("anthropic-version", "2023-06-01")])
-        outcome = seen.wait()[0][1].outcome
-    assert outcome is not None
-    assert outcome.mode == "forward", outcome.reason
+        record = seen.wait()[0]
+    assert record.mode == "forward", record.reason
     ping = b'event: ping\ndata: {"type":"ping"}\n\n'
     assert answer.body.replace(ping, b"") == FORWARDED
     assert all(before.endswith(b"\n\n") or not before for before in answer.body.split(ping)[:-1])
@@ -463,11 +456,11 @@ def test_an_error_after_an_early_head_ends_the_stream(dialect: str) -> None:
             status, _ = client.read_head()
             silent.let()
             body = b"".join(client.read_chunks())
-        end = seen.wait()[0][1]
+        end = seen.wait()[0]
     assert status == 200
     assert client.ended
     assert b"out to lunch" in body
-    assert (end.how, end.status) == ("failed", 200)
+    assert (end.ended, end.status) == ("failed", 200)
 
 
 def test_a_forwarded_error_after_an_early_head_ends_the_stream_too() -> None:
@@ -529,7 +522,7 @@ def test_an_error_of_ours_is_answered_in_the_callers_dialect(
         with Client(gateway) as client:
             answer = client.ask("POST", path, chat())
             assert client.ask("HEAD", "/ui/").status in (200, 405)  # the connection is still good
-        assert seen.wait()[0][1].how == "failed"
+        assert seen.wait()[0].ended == "failed"
     assert answer.status == 500
     assert "error" in answer.json
     assert b"SECRET" not in answer.body
@@ -563,8 +556,8 @@ def test_an_error_of_ours_within_a_stream_ends_it(
 
 def test_a_watcher_that_fails_costs_no_answer(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(RequestWatcher):
-        def end(self, info: RequestInfo, end: RequestEnd) -> None:
-            _fail(info, end)
+        def end(self, record: RequestRecord) -> None:
+            _fail(record)
 
     seen = Seen()
     with Stage([Say(text="42")]) as stage, gateway_before(stage, Broken(), seen) as gateway:
@@ -587,12 +580,12 @@ def test_a_client_that_leaves_is_told_to_watchers() -> None:
         client.read_head()
         next(client.read_chunks())
         client.close()
-        end = seen.wait()[0][1]
+        end = seen.wait()[0]
         assert stage.wait_until(lambda: stage.closed_early == 1, 30)
         assert wait_for(lambda: gateway.service.open_requests == 0)
-    assert end.how == "left"
+    assert end.ended == "left"
     assert end.status == 200
-    assert end.outcome is None
+    assert end.mode == "translate"
     assert end.sent_bytes > 0
 
 
@@ -614,9 +607,9 @@ def test_a_turn_is_confirmed_when_its_end_has_left(stream: bool, leaves: bool, m
         Client(gateway) as client,
     ):
         send(client, "ollama", "anthropic:claude-sonnet-4-5", stream=stream)
-        end = seen.wait()[0][1]
-    assert end.how == ("left" if leaves else "done")
-    assert end.outcome is not None
+        end = seen.wait()[0]
+    assert end.ended == ("left" if leaves else "done")
+    assert end.mode is not None
     assert len(confirmed) == (not leaves)
 
 
@@ -638,8 +631,8 @@ def test_a_client_that_leaves_with_the_last_event_has_its_turn(has_all: bool, mo
         client.read_head()
         assert any(b'"done":true' in chunk or not has_all for chunk in client.read_chunks())
         client.close()
-        end = seen.wait()[0][1]
-    assert end.how == "left"
+        end = seen.wait()[0]
+    assert end.ended == "left"
     assert len(confirmed) == has_all
 
 
@@ -657,6 +650,6 @@ def test_a_client_that_takes_nothing_is_left() -> None:
 
     with serving(flood) as server, gateway_before(server.url, seen, **settings) as gateway, Client(gateway) as client:
         client.send("POST", "/v1/chat/completions", chat(True, model="openrouter:any"))
-        end = seen.wait()[0][1]
+        end = seen.wait()[0]
         stop.set()
-    assert end.how == "left"
+    assert end.ended == "left"

@@ -25,9 +25,10 @@ from asides_gateway.embedded import Gateway
 from asides_gateway.gateway_settings import GatewaySettings
 from asides_gateway.request_spans import RequestSpans, find_route
 from asides_gateway.run_gateway import start_gateway_telemetry
-from asides_gateway.watcher import RequestEnd, RequestInfo
+from asides_gateway.watcher import RequestWatch
 from asides_stage import Fail, OpenStage, Say
 from tests.gateway.page_client import page_gateway
+from tests.gateway.request_records import make_record
 from tests.gateway.served import KEY, ROUTE, serve, write_settings
 from tests.telemetry.collector import Collector, collecting
 from tests.telemetry.recorded import Recorded, get, identify, is_inside, recording
@@ -148,10 +149,10 @@ def test_requests_of_one_connection_do_not_meet(recorded: Recorded, stage: OpenS
 def test_the_span_is_current_until_the_request_ends_and_not_after(recorded: Recorded) -> None:
     """A connection is one task: what a request leaves there, the next one would find."""
     spans = RequestSpans(recorded.tracer, recorded.meter_provider.get_meter("test"))
-    info = RequestInfo("id", "POST", CHAT, "openai_chat", "", "", time.monotonic(), time.time())
-    spans.begin(info)
+    watch = RequestWatch((spans,), make_record(path=CHAT, dialect="openai_chat"))
+    watch.begin()
     assert trace.get_current_span().get_span_context().is_valid
-    spans.end(info, RequestEnd("done", 200, 0, 0.1))
+    watch.end("done", status=200)
     assert not trace.get_current_span().get_span_context().is_valid
     assert recorded.names == [f"POST {CHAT}"]
 

@@ -20,8 +20,9 @@ from asides_gateway.gateway_database import GATEWAY_FILE, open_database
 from asides_gateway.gateway_settings import GatewaySettings
 from asides_gateway.request_summaries import BATCH_ROWS, RequestSummaries
 from asides_gateway.summary_rows import list_rows
-from asides_gateway.watcher import RequestEnd, RequestInfo
+from asides_gateway.watcher import RequestWatch
 from asides_stage import Say, Stage
+from tests.gateway.request_records import make_record
 from tests.gateway.served import ROUTE, serve, write_settings
 from tests.servers import PostgresServer
 
@@ -68,11 +69,11 @@ class _Away:
 
 
 def _pass(summaries: RequestSummaries, number: int, tenant: str = "t1") -> None:
-    info = RequestInfo(f"req_{number}", "POST", "/v1/messages", "anthropic", "c", tenant, time.monotonic(), time.time())
-    seen = summaries.begin(info)
-    seen.see_events([ThinkingDelta("hm")])
-    seen.see_events([TextDelta("yes")])
-    summaries.end(info, RequestEnd("done", 200, 1, 0.1))
+    watch = RequestWatch((summaries,), make_record(f"req_{number}", tenant=tenant))
+    watch.begin()
+    watch.see_events([ThinkingDelta("hm")])
+    watch.see_events([TextDelta("yes")])
+    watch.end("done", status=200, sent_bytes=1)
 
 
 def _list(database: Database) -> list[dict[str, Any]]:

@@ -18,10 +18,11 @@ from asides_gateway.authenticate import derive_tenant
 from asides_gateway.gateway_settings import GatewaySettings
 from asides_gateway.service import Service
 from asides_gateway.shared_requests import shares_requests, to_summary
-from asides_gateway.summary_rows import COLUMNS, EndedRequest, build_row, insert_rows
+from asides_gateway.summary_rows import COLUMNS, build_row, insert_rows
 from asides_gateway.web_app import make_app
 from asides_stage import Say, Stage
 from tests.gateway.app_client import open_client
+from tests.gateway.request_records import make_record
 
 KEYS = ("sk-gateway-0123456789", "sk-gateway-9876543210")
 
@@ -36,9 +37,8 @@ async def _serving(settings: GatewaySettings, url: str) -> AsyncGenerator[tuple[
 
 def _make_row(number: int, tenant: str, **changed: Any) -> tuple[Any, ...]:
     fields: dict[str, Any] = {
-        "id": f"req_{number}",
         "at": time.time() + number,
-        "key": "",
+        "key_id": "",
         "tenant": tenant,
         "client": "curl/8",
         "dialect": "anthropic",
@@ -46,13 +46,14 @@ def _make_row(number: int, tenant: str, **changed: Any) -> tuple[Any, ...]:
         "path": "/v1/messages",
         "seconds": 1.5,
         "status": 200,
-        "how": "done",
-        "times": {"first_thought": 0.25, "first_answer": 1.0},
+        "ended": "done",
+        "first_thought": 0.25,
+        "first_answer": 1.0,
         "model": "anthropic:m",
         "mode": "forward",
         "usage": Usage(input=10, output=5),
     }
-    return build_row(EndedRequest(**{**fields, **changed}), "elsewhere:7")
+    return build_row(make_record(f"req_{number}", **{**fields, **changed}), "elsewhere:7")
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
@@ -69,7 +70,7 @@ async def test_the_list_has_the_requests_of_all_processes_and_of_one_tenant(
             body = {"model": "anthropic:m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
             answer = await client.post("/v1/messages", json=body, headers=headers)
             assert answer.status == 200
-            rows = [_make_row(1, one), _make_row(2, other), _make_row(3, one, how="failed", status=500)]
+            rows = [_make_row(1, one), _make_row(2, other), _make_row(3, one, ended="failed", status=500)]
             await service.database.run_async(lambda: insert_rows(rows))
             told = await (await client.get("/ui/api/requests", headers=headers)).json()
             assert told["shares_requests"] is True
@@ -102,7 +103,7 @@ async def test_the_list_goes_on_without_the_database(tmp_path: Path, monkeypatch
 
 
 def test_a_row_becomes_a_line_of_the_list() -> None:
-    row: dict[str, Any] = dict(zip(COLUMNS, _make_row(1, "t", how="refused", status=429), strict=True))
+    row: dict[str, Any] = dict(zip(COLUMNS, _make_row(1, "t", ended="refused", status=429), strict=True))
     found = to_summary(row)
     assert found["state"] == "failed"
     assert found["timing"] == {"first_event": None, "first_thought": 0.25, "first_answer": 1.0, "total": 1.5}

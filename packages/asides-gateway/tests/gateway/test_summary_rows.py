@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -18,9 +17,9 @@ from asides.values.reply import Reply
 from asides.values.usage import Usage
 from asides_gateway.gateway_database import open_database
 from asides_gateway.gateway_settings import GatewaySettings
+from asides_gateway.request_record import RequestRecord
 from asides_gateway.summary_rows import (
     COLUMNS,
-    EndedRequest,
     UsageSum,
     build_row,
     delete_old,
@@ -29,7 +28,7 @@ from asides_gateway.summary_rows import (
     list_rows,
     sum_usage,
 )
-from asides_gateway.watcher import RequestEnd, RequestInfo
+from tests.gateway.request_records import end_request, make_record
 
 AT = 1_763_300_000.0
 
@@ -46,11 +45,10 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     found.close()
 
 
-def _end(number: int = 0, **changed: Any) -> EndedRequest:
+def _end(number: int = 0, **changed: Any) -> RequestRecord:
     fields: dict[str, Any] = {
-        "id": f"req_{number}",
         "at": AT + number,
-        "key": "k1",
+        "key_id": "k1",
         "tenant": "t1",
         "client": "curl/8",
         "dialect": "anthropic",
@@ -58,14 +56,13 @@ def _end(number: int = 0, **changed: Any) -> EndedRequest:
         "path": "/v1/messages",
         "seconds": 1.5,
         "status": 200,
-        "how": "done",
-        "times": {},
+        "ended": "done",
         "model": "anthropic:m",
     }
-    return EndedRequest(**{**fields, **changed})
+    return make_record(f"req_{number}", **{**fields, **changed})
 
 
-def _write(database: Database, *ended: EndedRequest) -> None:
+def _write(database: Database, *ended: RequestRecord) -> None:
     rows = [build_row(each, "host:1") for each in ended]
     database.run(lambda: insert_rows(rows))
 
@@ -76,11 +73,9 @@ def test_a_request_is_collected_without_its_content() -> None:
     outcome = RelayOutcome(
         200, "translate", model="anthropic:m", reply=reply, attempts=2, restored=1, missed=3, asked="best"
     )
-    info = RequestInfo(
-        "req_1", "POST", "/v1/messages", "anthropic", "c/1", "t1", time.monotonic(), AT, address="10.0.0.9", key_id="k1"
-    )
-    times = {"first_event": 0.1, "first_thought": 0.2004, "first_answer": 0.5}
-    ended = EndedRequest.collect(info, RequestEnd("done", 200, 99, 1.25, outcome=outcome), times)
+    times: dict[str, Any] = {"first_event": 0.1, "first_thought": 0.2004, "first_answer": 0.5}
+    record = make_record(client="c/1", tenant="t1", at=AT, started=7.0, address="10.0.0.9", key_id="k1", **times)
+    ended = end_request(record, seconds=1.25, outcome=outcome, sent_bytes=99)
     row = dict(zip(COLUMNS, build_row(ended, "host:1"), strict=True))
     assert row == {
         "id": "req_1",
@@ -114,8 +109,8 @@ def test_a_request_is_collected_without_its_content() -> None:
 
 
 def test_a_request_that_never_reached_the_relay_has_a_row_too() -> None:
-    info = RequestInfo("req_1", "GET", "/nowhere", "openai_chat", "", "t1", 0.0, AT)
-    ended = EndedRequest.collect(info, RequestEnd("refused", 404, 0, 0.001), {})
+    record = make_record(method="GET", path="/nowhere", dialect="openai_chat", at=AT)
+    ended = end_request(record, ended="refused", status=404)
     row = dict(zip(COLUMNS, build_row(ended, "i"), strict=True))
     assert (row["action"], row["ended"], row["status"], row["model"], row["input"]) == (
         "none",
@@ -175,10 +170,10 @@ def test_sums_by_every_group(database: Database) -> None:
     _write(
         database,
         _end(1, usage=usage),
-        _end(2, usage=usage, key="k2", tenant="t2", model="openai:o", client="x", at=AT + 86_400),
-        _end(3, usage=usage, key="k2", tenant="t2", model="openai:o", client="x", how="failed"),
-        _end(4, usage=Usage(input=7, output=1), key="k3"),
-        _end(5, key="k3", how="refused", at=AT - 86_400 * 3),
+        _end(2, usage=usage, key_id="k2", tenant="t2", model="openai:o", client="x", at=AT + 86_400),
+        _end(3, usage=usage, key_id="k2", tenant="t2", model="openai:o", client="x", ended="failed"),
+        _end(4, usage=Usage(input=7, output=1), key_id="k3"),
+        _end(5, key_id="k3", ended="refused", at=AT - 86_400 * 3),
     )
     by_key = database.run(lambda: sum_usage(AT - 86_400, "key"), writes=False)
     assert by_key == [

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from asides.providers.provider import Provider
-from asides.relay.observer import RelayObserver
+from asides.relay.relay_request import RelayRequest
 from asides.settings_tables import RouteTable
 from asides_gateway.embedded import Gateway
-from asides_gateway.watcher import RequestEnd, RequestInfo, RequestWatcher
+from asides_gateway.request_record import RequestRecord
+from asides_gateway.watcher import RequestWatcher
 from asides_stage import Fail, OpenStage, Say
 from tests.gateway.page_client import PageClient, find, join, page_gateway, without_settings
 
@@ -89,15 +90,11 @@ def test_the_target_that_answered_is_shown(stage: OpenStage) -> None:
 
 
 def test_one_who_looks_on_and_fails_costs_no_answer(stage: OpenStage, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken(RequestWatcher, RelayObserver):
-        def begin(self, info: RequestInfo) -> RelayObserver:
-            return self
-
-        def see_events(self, events: Any) -> None:
+    class Broken(RequestWatcher):
+        def begin(self, record: RequestRecord, request: RelayRequest | None) -> None:
             raise RuntimeError("broken")
 
-        def end(self, info: RequestInfo, end: RequestEnd) -> None:
-            raise RuntimeError("broken")
+        change = begin_reply = end = begin  # type: ignore[assignment]
 
     monkeypatch.setenv("ASIDES_STAGE", stage(Say(text="Yes.")).url)
     with Gateway(None, without_settings(), watchers=(Broken(),)) as gateway:

@@ -39,7 +39,7 @@ def test_a_database_without_tables(postgres_server: PostgresServer) -> None:
 
 def test_servers_that_are_away() -> None:
     store, redis = checks = check_servers(*AWAY)
-    assert "the database 127.0.0.1:1/none does not answer. To do: " in store.text
+    assert "the database 127.0.0.1:1/none does not answer: " in store.text
     assert "Redis at 127.0.0.1:1/0 cannot be used: it cannot be reached. To do: " in redis.text
     assert not any(each.is_sound for each in checks)
     assert "hunter2" not in repr(checks)

@@ -10,21 +10,22 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from asides.database.postgres import PostgresDatabase
-from asides.relay.steps import StoredRecord
-from asides.relay.vault.postgres_vault import PostgresVault
 from asides_gateway.maintenance.check_stores import AreaCheck, check_stores
 from asides_gateway.maintenance.open_stores import LEDGER, open_stores
-from tests.maintenance.filled_stores import copy, fill_conversations, fill_gateway, fill_vault
+from tests.maintenance.filled_stores import fill_conversations, fill_gateway, fill_vault
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ASIDES_RELAY_KEY", "00" * 32)
-    fill_conversations(tmp_path, 3)
-    fill_vault(tmp_path, 4)
-    fill_gateway(tmp_path)
+    _fill(tmp_path)
     return tmp_path
+
+
+def _fill(place: Path | str) -> None:
+    fill_conversations(place, 3)
+    fill_vault(place, 4)
+    fill_gateway(place)
 
 
 def _check(place: str | Path) -> dict[str, AreaCheck]:
@@ -33,7 +34,7 @@ def _check(place: str | Path) -> dict[str, AreaCheck]:
 
 
 def test_a_sound_store_has_no_problems(folder: Path, postgres_url: str) -> None:
-    copy(folder, postgres_url)
+    _fill(postgres_url)
     for place in (folder, postgres_url):
         checks = _check(place)
         assert [problem for check in checks.values() for problem in check.problems] == []
@@ -45,19 +46,6 @@ def test_a_sound_store_has_no_problems(folder: Path, postgres_url: str) -> None:
         oldest = checks["vault"].oldest
         assert oldest is not None
         assert 0 <= oldest < 600
-
-
-def test_what_gateways_write_on_a_server_is_sound_and_so_is_its_copy(
-    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASIDES_RELAY_KEY", "00" * 32)
-    with closing(PostgresVault(PostgresDatabase(postgres_url))) as vault:
-        for number in range(9):
-            vault.write("tenant", StoredRecord(f"record-{number}", (f"call:{number}",), b"payload"))
-    assert _check(postgres_url)["vault"].counts["vault_records"] == 9
-    assert _check(postgres_url)["vault"].problems == []
-    copy(postgres_url, tmp_path / "back")
-    assert _check(tmp_path / "back")["vault"].problems == []
 
 
 _DAMAGES: list[tuple[str, str, str, str]] = [
@@ -80,7 +68,7 @@ def test_damage_is_found(
     with closing(sqlite3.connect(folder / f"{area}.db")) as connection:
         if not only:
             url = str(request.getfixturevalue("postgres_url"))
-            copy(folder, url)
+            _fill(url)
             with psycopg.connect(url, options="-csearch_path=asides", autocommit=True) as server:
                 server.execute(statement.format("vault_").encode())
             assert expected in "\n".join(_check(url)[area].problems)
@@ -117,8 +105,8 @@ def test_old_records_are_worth_a_note(folder: Path) -> None:
     assert "1 records were not used for 7 days" in check.notes[0]
 
 
-def test_a_user_who_may_not_write_is_told(folder: Path, postgres_url: str) -> None:
-    copy(folder, postgres_url)
+def test_a_user_who_may_not_write_is_told(postgres_url: str) -> None:
+    fill_conversations(postgres_url, 1)
     with psycopg.connect(postgres_url, autocommit=True) as server:
         server.execute("DROP ROLE IF EXISTS reader")
         server.execute("CREATE ROLE reader LOGIN")
@@ -129,3 +117,19 @@ def test_a_user_who_may_not_write_is_told(folder: Path, postgres_url: str) -> No
         server.execute("DROP OWNED BY reader")
         server.execute("DROP ROLE reader")
     assert any("this user may not read or write the table asides.conversations" in each for each in problems)
+
+
+def test_rows_that_a_user_may_not_see_are_told(postgres_url: str) -> None:
+    fill_conversations(postgres_url, 2)
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        server.execute("ALTER TABLE asides.messages ENABLE ROW LEVEL SECURITY")
+        server.execute("DROP ROLE IF EXISTS blind")
+        server.execute("CREATE ROLE blind LOGIN")
+        server.execute("GRANT USAGE ON SCHEMA asides TO blind")
+        server.execute("GRANT ALL ON ALL TABLES IN SCHEMA asides TO blind")
+        server.execute("GRANT ALL ON ALL SEQUENCES IN SCHEMA asides TO blind")
+    problems = _check(postgres_url.replace("asides@", "blind@"))["conversations"].problems
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        server.execute("DROP OWNED BY blind")
+        server.execute("DROP ROLE blind")
+    assert "row-level security hides rows of the table asides.messages from this user" in problems

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from asides.database import Queries, Query, StoreError
-from asides_gateway.maintenance.open_stores import ReadOnlyFile, open_stores, open_target
+from asides_gateway.maintenance.open_stores import ReadOnlyFile, open_stores
 from tests.maintenance.filled_stores import fill_conversations, fill_gateway, fill_vault
 
 
@@ -35,8 +32,6 @@ def test_a_place_without_a_store_is_an_error(tmp_path: Path) -> None:
     for place, words in ((tmp_path / "nowhere", "no store at"), (tmp_path, "no store"), (tmp_path / "text", "damaged")):
         with pytest.raises(StoreError, match=words):
             open_stores(str(place))
-    with pytest.raises(StoreError, match="is a file"):
-        open_target(str(tmp_path / "text"))
 
 
 def test_nothing_can_be_written_to_what_is_read(tmp_path: Path) -> None:
@@ -51,24 +46,14 @@ def test_nothing_can_be_written_to_what_is_read(tmp_path: Path) -> None:
     file.close()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
-def test_a_new_target_is_for_its_owner_alone(tmp_path: Path) -> None:
-    fill_vault(tmp_path, 1)
-    with open_target(str(tmp_path / "deep" / "to")) as stores:
-        stores.areas["vault"].run(lambda: (yield Query("SELECT 1")), writes=False)  # type: ignore[arg-type, return-value]
-    assert stat.S_IMODE((tmp_path / "deep" / "to").stat().st_mode) == 0o700
-    assert stat.S_IMODE((tmp_path / "deep" / "to" / "vault.db").stat().st_mode) == 0o600
-
-
 def test_a_server_shows_no_password() -> None:
     with open_stores("postgresql://u:secret@127.0.0.1:1/d") as stores:
         assert "secret" not in stores.name + repr(stores.areas)
 
 
-@pytest.mark.parametrize("open_it", [open_stores, open_target])
-def test_a_url_that_is_misspelt_is_no_folder(open_it: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_that_is_misspelt_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(StoreError, match=r"postgress:// is neither.*To do: write postgresql://") as caught:
-        open_it("postgress://me:canary@127.0.0.1/asides")
+        open_stores("postgress://me:canary@127.0.0.1/asides")
     assert "canary" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

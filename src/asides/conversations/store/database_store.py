@@ -38,7 +38,7 @@ class DatabaseStore:
         spent: Usage | None = None,
     ) -> ConversationInfo:
         """Add messages at the end, together and in this order, while others may be writing too."""
-        self._check_name(name)
+        check_name(name, is_shared=self.is_shared)
         return self._database.run(lambda: tables.append(name, messages, heading, spent, time.time()))
 
     def replace(
@@ -51,7 +51,7 @@ class DatabaseStore:
         spent: Usage | None = None,
     ) -> ConversationInfo:
         """Replace all messages. Raises `StoreConflict` if another process changed them."""
-        self._check_name(name)
+        check_name(name, is_shared=self.is_shared)
         return self._database.run(lambda: tables.replace(name, messages, expected, heading, spent, time.time()))
 
     def delete(self, name: str) -> bool:
@@ -63,16 +63,8 @@ class DatabaseStore:
 
     def rename(self, name: str, new: str) -> bool:
         """Give a conversation another name. Returns whether it was in the store."""
-        self._check_name(new)
+        check_name(new, is_shared=self.is_shared)
         return self._database.run(lambda: tables.rename(name, new, time.time()))
-
-    def _check_name(self, name: str) -> None:
-        if not name.strip():
-            raise StoreError("a stored conversation needs a name. To do: pass one that is not blank.")
-        if self.is_shared and len(name.encode("utf-8", "replace")) > _MOST_NAME:
-            raise StoreError(
-                f"the name of a conversation in PostgreSQL has at most {_MOST_NAME} bytes. To do: pass a shorter one."
-            )
 
     def _empty_log(self) -> None:
         """Remove what was deleted from the log of a file too. A server does so by itself."""
@@ -112,3 +104,13 @@ class DatabaseStore:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def check_name(name: str, *, is_shared: bool) -> None:
+    """Raise StoreError for a name that a conversation in a store cannot have."""
+    if not name.strip():
+        raise StoreError("a stored conversation needs a name. To do: pass one that is not blank.")
+    if is_shared and len(name.encode("utf-8", "replace")) > _MOST_NAME:
+        raise StoreError(
+            f"the name of a conversation in PostgreSQL has at most {_MOST_NAME} bytes. To do: pass a shorter one."
+        )

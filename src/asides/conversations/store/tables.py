@@ -177,9 +177,9 @@ def _lock_or_create(name: str, now: float) -> Queries[LockedConversation]:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def about(name: str) -> Queries[ConversationInfo | None]:
-    """The facts about a conversation."""
-    return (yield from _find(name, is_alone=True))
+def about(name: str, *, is_alone: bool = True) -> Queries[ConversationInfo | None]:
+    """The facts about a conversation. `is_alone`: as in `Query`."""
+    return (yield from _find(name, is_alone=is_alone))
 
 
 def load(name: str, start: int) -> Queries[ConversationSnapshot | None]:

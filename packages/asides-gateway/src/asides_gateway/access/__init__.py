@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 
-class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
+class KeyLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The limits of a key. None, or (): no limit of this kind."""
 
     rpm: int | None = None
@@ -33,7 +33,7 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
         return self.budget_day is not None or self.budget_month is not None
 
 
-class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
+class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A key as it is kept: without its secret. Times are seconds since 1970."""
 
     id: str

@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from asides.database import Queries, Query, QueryMany
+from asides.database import NOW_POSTGRES, NOW_SQLITE, Queries, Query, QueryMany
 
 LEASE_SECONDS = 120.0
 """How long a reservation counts without being renewed: a killed process holds its money back for so long."""
@@ -76,9 +76,8 @@ def find_reset(period: Literal["day", "month"], now: float) -> float:
 # --- work on the database ---------------------------------------------------------------------------------------------
 
 _LOCK = "SELECT budget_day, budget_month, {now} FROM gateway_keys WHERE id = ? AND revoked IS NULL"
-# Leases go by the clock of the database: those of instances differ.
-_NOW = "coalesce(?, (julianday('now') - 2440587.5) * 86400.0)"
-_NOW_POSTGRES = "coalesce(CAST(? AS double precision), extract(epoch FROM clock_timestamp())::double precision)"
+_NOW = f"coalesce(?, {NOW_SQLITE})"
+_NOW_POSTGRES = f"coalesce(CAST(? AS double precision), {NOW_POSTGRES})"
 _LOCK_POSTGRES = f"{_LOCK.format(now=_NOW_POSTGRES)} FOR NO KEY UPDATE"
 _RENEW = "UPDATE gateway_reservations SET expires = {now} + ? WHERE id = ?"
 _SUMS = """

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from asides.database import Database, StoreError
+from asides.values.outage_log import OutageLog
 from asides_gateway.access import KeyRecord
 from asides_gateway.access.key_store import find_key, has_keys, list_keys, list_revoked_since, note_use
 
@@ -56,13 +57,22 @@ class KeyCache:
         self._wake = asyncio.Event()
         self.has_keys: bool | None = None
         """Whether a key was ever made; None until the database has answered."""
-        self.is_down = False
-        """Whether the database did not answer when it was last asked."""
+        self._outage = OutageLog(
+            _log.warning,
+            "the database of the gateway's keys does not answer ({reason}): known keys go on for "
+            f"{grace_seconds:.0f} s, others get 503",
+            "the database of the gateway's keys answers again",
+        )
         self.on_change: Callable[[], None] | None = None
         """Called when `has_keys` has changed."""
 
     def __repr__(self) -> str:
         return f"KeyCache({len(self._records)} keys)"
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the database did not answer when it was last asked."""
+        return self._outage.is_down
 
     def __len__(self) -> int:
         return len(self._records)
@@ -79,7 +89,7 @@ class KeyCache:
         record = self._records.get(digest)
         if record is None or not hmac.compare_digest(record.digest, digest) or not record.is_valid(now):
             return None
-        if self.is_down and (self._read_at is None or now - self._read_at > self._grace):
+        if self._outage.is_down and (self._read_at is None or now - self._read_at > self._grace):
             return None  # It may have been revoked meanwhile.
         self._used[record.id] = now
         return record
@@ -90,7 +100,7 @@ class KeyCache:
 
     def is_unsure(self, digest: bytes) -> bool:
         """Whether nobody can say if this key is valid: it is not in memory, and the database does not answer."""
-        return self.is_down and self.can_look_up(digest)
+        return self._outage.is_down and self.can_look_up(digest)
 
     async def look_up(self, digest: bytes) -> bool:
         """Look for a key in the database; afterwards `find` finds it if it is valid. Several requests with one key
@@ -114,7 +124,7 @@ class KeyCache:
                 async with asyncio.timeout(_LOOKUP_SECONDS):
                     record = await self._database.run_async(lambda: find_key(digest), writes=False)
         except (StoreError, TimeoutError) as problem:
-            self._note_failure(problem)
+            self._outage.begin(problem)
             return
         self._note_success()
         if record is not None:
@@ -132,7 +142,7 @@ class KeyCache:
             known = self._database.run(has_keys, writes=False)
             records = self._database.run(lambda: list_keys(valid_at=self._clock()), writes=False) if known else []
         except StoreError as problem:
-            self._note_failure(problem)
+            self._outage.begin(problem)
             return
         self._note_success()
         self._replace(records, known)
@@ -149,13 +159,13 @@ class KeyCache:
             try:
                 await self.refresh()
             except Exception as problem:  # noqa: BLE001 - without this task no revocation would be read
-                self._note_failure(problem)
+                self._outage.begin(problem)
 
     async def refresh(self) -> None:
         """Read revocations, and once a minute all keys. Write which keys were used."""
         now = self._clock()
         try:
-            if self.is_down or self.has_keys is None or now - self._full_at >= _RELOAD_SECONDS:
+            if self._outage.is_down or self.has_keys is None or now - self._full_at >= _RELOAD_SECONDS:
                 known = await self._database.run_async(has_keys, writes=False)
                 records = await self._database.run_async(lambda: list_keys(valid_at=now), writes=False) if known else []
                 self._note_success()
@@ -170,7 +180,7 @@ class KeyCache:
                 self._drop(revoked)
             await self._write_use()
         except StoreError as problem:
-            self._note_failure(problem)
+            self._outage.begin(problem)
         self._unknown = {digest: until for digest, until in self._unknown.items() if until > now}
 
     async def _write_use(self) -> None:
@@ -211,15 +221,4 @@ class KeyCache:
 
     def _note_success(self) -> None:
         self._read_at = self._clock()
-        if self.is_down:
-            self.is_down = False
-            _log.info("the database of the gateway's keys answers again")
-
-    def _note_failure(self, problem: BaseException) -> None:
-        if not self.is_down:
-            self.is_down = True
-            _log.warning(
-                "the database of the gateway's keys does not answer (%s): known keys go on for %d s, others get 503",
-                type(problem).__name__,
-                self._grace,
-            )
+        self._outage.end()

@@ -25,6 +25,7 @@ from asides.relay.relay_request import CallerLimits
 from asides.relay.steps import ReserveUse, Use
 from asides.values.errors import AsidesError
 from asides.values.money import format_billionths, to_billionths
+from asides.values.outage_log import OutageLog
 from asides_gateway.access import CountedRequest, KeyRecord, RateWindows
 from asides_gateway.access.budget_store import (
     LEASE_SECONDS,
@@ -82,8 +83,12 @@ class Meters:
         self._tasks: set[asyncio.Task[None]] = set()
         self._has_prices = False
         self._semaphores: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self.is_down = False
-        """Whether the database did not answer when it was last asked."""
+        self.outage = OutageLog(
+            _log.warning,
+            "budgets cannot be reserved or settled now ({reason}): keys with a budget get 503 until they can, and what "
+            "is used meanwhile is settled then",
+            "budgets are reserved and settled again",
+        )
 
     def open(self, record: KeyRecord | None) -> KeyMeter | None:
         """The meter of one request; None if its key has no rate limit and no budget."""
@@ -131,7 +136,7 @@ class Meters:
         try:
             await self.database.run_async(lambda: renew(names, lease=self.lease), durable=False, repeatable=True)
         except StoreError as problem:
-            self.note_failure(problem)
+            self.outage.begin(problem)
             return False
         return True
 
@@ -141,7 +146,7 @@ class Meters:
         try:
             await self.database.run_async(lambda: settle(reservation, spent), repeatable=True)
         except StoreError as problem:
-            self.note_failure(problem)
+            self.outage.begin(problem)
             self._settle_later(UnsettledUse(reservation, spent))
         except asyncio.CancelledError:
             # Doing it twice changes nothing.
@@ -172,7 +177,7 @@ class Meters:
             self._unsettled.pop(name, None)
         if not self._unsettled:
             self._files.clear()
-        self.note_success()
+        self.outage.end()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work in the background, after its request has ended."""
@@ -186,22 +191,6 @@ class Meters:
             await asyncio.wait(self._tasks, timeout=_END_SECONDS)
         if self._unsettled:
             await self._settle_late()
-
-    def note_failure(self, problem: StoreError) -> None:
-        """Note that the database did not answer. Each outage is logged once."""
-        if not self.is_down:
-            self.is_down = True
-            _log.warning(
-                "budgets cannot be reserved or settled now (%s): keys with a budget get 503 until they can, and what "
-                "is used meanwhile is settled then",
-                type(problem).__name__,
-            )
-
-    def note_success(self) -> None:
-        """Note that the database answers."""
-        if self.is_down:
-            self.is_down = False
-            _log.info("budgets are reserved and settled again")
 
 
 class KeyMeter:
@@ -253,7 +242,7 @@ class KeyMeter:
         try:
             found = await meters.database.run_async(lambda: reserve(wanted, lease=meters.lease), repeatable=True)
         except StoreError as problem:
-            meters.note_failure(problem)
+            meters.outage.begin(problem)
             return _refuse_outage()
         except asyncio.CancelledError:
             # The reservation may have been stored.
@@ -261,7 +250,7 @@ class KeyMeter:
             raise
         finally:
             semaphore.release()
-        meters.note_success()
+        meters.outage.end()
         if isinstance(found, BudgetExceeded):
             return _refuse_budget(found, wanted, now)
         if not found:

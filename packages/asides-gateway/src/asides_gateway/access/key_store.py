@@ -36,6 +36,14 @@ _COLUMNS = "id, digest, name, tenant, models, rpm, tpm, budget_day, budget_month
 _SELECT = f"SELECT {_COLUMNS} FROM gateway_keys"  # noqa: S608
 
 
+MAX_NAME = 100
+MAX_PATTERNS = 100
+MAX_PATTERN = 200
+MAX_COUNT = 10**9
+"""The most requests or tokens in a minute."""
+_ID = re.compile(rf"[{_ID_CHARACTERS}]{{{_ID_LENGTH}}}", re.ASCII)
+
+
 class NewKey(NamedTuple):
     """A key that was just made: the only time that its secret is known."""
 
@@ -57,6 +65,31 @@ def make_key() -> NewKey:
 def digest_key(key: str) -> bytes:
     """The SHA-256 of a key. A slow hash would add nothing: a key has 256 random bits."""
     return hashlib.sha256(key.encode(errors="surrogatepass")).digest()
+
+
+def check_record(record: KeyRecord) -> None:
+    """Raise ConfigError for a key from elsewhere that could not be made here."""
+    limits = record.limits
+    texts = (record.name, record.tenant)
+    counts = [count for count in (limits.rpm, limits.tpm) if count is not None]
+    money = [amount for amount in (limits.budget_day, limits.budget_month) if amount is not None]
+    problem = (
+        "its id"
+        if not _ID.fullmatch(record.id)
+        else "its digest"
+        if len(record.digest) != hashlib.sha256().digest_size
+        else "its name or its tenant"
+        if not record.name or any(len(text) > MAX_NAME or not text.isprintable() for text in texts)
+        else "its models"
+        if len(limits.models) > MAX_PATTERNS or any(not 1 <= len(each) <= MAX_PATTERN for each in limits.models)
+        else "its rate"
+        if any(not 1 <= count <= MAX_COUNT for count in counts)
+        else "its budget"
+        if any(not amount.is_finite() or not 0 < amount <= MOST_MONEY for amount in money)
+        else None
+    )
+    if problem is not None:
+        raise ConfigError(f"the key is not valid: {problem} is wrong.")
 
 
 # --- work on the database ---------------------------------------------------------------------------------------------
@@ -108,6 +141,12 @@ def list_keys(*, valid_at: float | None = None) -> Queries[list[KeyRecord]]:
 def find_key(digest: bytes) -> Queries[KeyRecord | None]:
     """The key with this digest, whatever its state; None if there is none."""
     found = yield Query(f"{_SELECT} WHERE digest = ?", (digest,), is_alone=True)
+    return next(iter(_read_records(found.rows)), None)
+
+
+def find_id(key_id: str) -> Queries[KeyRecord | None]:
+    """The key with this id, whatever its state, as a part of a larger work; None if there is none."""
+    found = yield Query(f"{_SELECT} WHERE id = ?", (key_id,))
     return next(iter(_read_records(found.rows)), None)
 
 

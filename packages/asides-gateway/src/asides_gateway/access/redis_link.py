@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from asides.values.errors import ConfigError
+from asides.values.outage_log import OutageLog
 from asides_gateway.access.redis_errors import describe_problem, is_outage, is_refusal
 
 if TYPE_CHECKING:
@@ -87,8 +88,12 @@ class RedisLink:
         self.url = url
         self.name = describe_redis(url)
         """The server, without user and password."""
-        self.is_up = True
-        """Whether it answered the last time; True before the first."""
+        self._outage = OutageLog(
+            _log.warning,
+            f"Redis at {self.name} fails: {{reason}}. Until it is back, each process counts the limits of keys for "
+            "itself, and a revoked key is refused when the keys are read again.",
+            f"Redis at {self.name} is back: the limits of keys are shared again.",
+        )
         self.on_failure: Callable[[], None] = lambda: None
         """Called for each check of a limit that Redis did not answer."""
         self._connection: AbstractConnection | None = None
@@ -98,6 +103,11 @@ class RedisLink:
         self._is_back = asyncio.Event()
         self._reported: set[str] = set()
         """Reasons that were logged and are no outage: they concern one key or one script."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether it answered the last time; True before the first."""
+        return not self._outage.is_down
 
     async def run(self, script: Script, key: str, *values: str | int) -> Any:
         """Run a script that uses one key. Raises RedisDown, at once during an outage."""
@@ -214,16 +224,9 @@ class RedisLink:
 
     def note_down(self, reason: str) -> None:
         """Note an outage: later scripts fail at once, until the server answers again."""
-        if not self.is_up:
+        if not self._outage.begin(reason):
             return
-        self.is_up = False
         self._is_back.clear()
-        _log.warning(
-            "Redis at %s fails: %s. Until it is back, each process counts the limits of keys for itself, and a revoked "
-            "key is refused when the keys are read again.",
-            self.name,
-            reason,
-        )
         self._probing = asyncio.get_running_loop().create_task(self._probe())
 
     async def _probe(self) -> None:
@@ -234,9 +237,8 @@ class RedisLink:
                 await self._enqueue(_PROBE, _PROBE_KEY)
             except RedisDown:
                 continue
-            self.is_up = True
+            self._outage.end()
             self._is_back.set()
-            _log.warning("Redis at %s is back: the limits of keys are shared again.", self.name)
             return
 
     async def wait_until_up(self) -> None:

@@ -17,6 +17,7 @@ from typing import Annotated
 
 import msgspec
 
+from asides.values.outage_log import OutageLog
 from asides_gateway.access.budget_store import Reservation
 
 _log = logging.getLogger("asides.gateway")
@@ -49,7 +50,11 @@ class UnsettledFiles:
         """Whether the own file may be there."""
         self._taken: dict[Path, int] = {}
         """The files that were taken over, and how large they were."""
-        self._has_failed = False
+        self._outage = OutageLog(
+            _log.warning,
+            "what could not be settled is not kept on the disk ({reason}): it is lost if this process is killed before "
+            "its database answers",
+        )
 
     def __repr__(self) -> str:
         return f"UnsettledFiles({len(self._taken)} taken over)"
@@ -70,7 +75,7 @@ class UnsettledFiles:
             finally:
                 os.close(handle)
         except OSError as problem:
-            self._note_failure(problem)
+            self._outage.begin(problem)
 
     def take_over(self) -> list[UnsettledUse]:
         """What other processes have left. Their files stay until `clear`."""
@@ -105,15 +110,6 @@ class UnsettledFiles:
                 if path.stat().st_size == size:
                     path.unlink()
         self._taken = {}
-
-    def _note_failure(self, problem: OSError) -> None:
-        if not self._has_failed:
-            self._has_failed = True
-            _log.warning(
-                "what could not be settled is not kept on the disk (%s): it is lost if this process is killed before "
-                "its database answers",
-                type(problem).__name__,
-            )
 
 
 def _read_line(line: bytes) -> UnsettledUse | None:

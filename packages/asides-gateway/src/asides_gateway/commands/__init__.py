@@ -62,11 +62,15 @@ def declare_gateway(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `asides gateway`."""
     parser.add_argument(
         "action",
-        choices=("key", "usage"),
-        help="key create, key list, key revoke ID|NAME: the keys of clients; usage: the tokens and costs of requests",
+        choices=("key", "usage", "export", "import"),
+        help="key create, key list, key revoke ID|NAME: the keys of clients; usage: the tokens and costs of requests; "
+        "export [FILE], import FILE: keys and conversations as JSON lines, from and to any store",
     )
     parser.add_argument(
-        "words", nargs="*", metavar="WORD", help="after `key`: create, list, or revoke with an ID or NAME"
+        "words",
+        nargs="*",
+        metavar="WORD",
+        help="after `key`: create, list, or revoke with an ID or NAME; after `export` and `import`: a file",
     )
     made = parser.add_argument_group("key create")
     made.add_argument("--name", metavar="TEXT", help="what the key is for, as the list shows it")
@@ -97,7 +101,12 @@ def declare_gateway(parser: argparse.ArgumentParser) -> None:
     )
     used.add_argument("--by", metavar="WHAT", help="add up by key, tenant, model, day or client (default: key)")
     used.add_argument("--csv", action="store_true", help="print CSV, for a spreadsheet")
-    parser.add_argument("--folder", metavar="FOLDER", help="the folder of the gateway (default: as for `asides serve`)")
+    parser.add_argument(
+        "--folder",
+        metavar="FOLDER",
+        help="the folder of the gateway (default: as for `asides serve`); export and import use it even with the "
+        "setting `store`",
+    )
     parser.add_argument("-y", "--yes", action="store_true", help="revoke without asking first")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what was asked for")
@@ -111,9 +120,9 @@ def declare_store(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `asides store`."""
     parser.add_argument(
         "action",
-        choices=("migrate", "check", "copy"),
+        choices=("migrate", "check"),
         help="migrate [URL]: create and upgrade the tables of a PostgreSQL database; check [PLACE]: show what a "
-        "store has, and what is wrong with it; copy FROM [TO]: copy one store to another, or the rest of it",
+        "store has, and what is wrong with it",
     )
     parser.add_argument(
         "words",
@@ -123,26 +132,18 @@ def declare_store(parser: argparse.ArgumentParser) -> None:
         "default: the setting store, else the folder of saved conversations",
     )
     parser.add_argument("--dry-run", action="store_true", help="migrate: print the missing steps without doing them")
-    parser.add_argument(
-        "--replace", action="store_true", help="copy: overwrite what is different at the target; without it, that stays"
-    )
-    parser.add_argument(
-        "--ledger", metavar="FILE", help="copy: also copy the ledger of a batch, from or to this SQLite file"
-    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("-q", "--quiet", action="store_true", help="do not say how far it is")
     parser.epilog = (
-        "Exit code of check: 0 if nothing is wrong, 1 if something is; of copy: 0 if it is complete, 9 if not. Put a "
-        "password into ASIDES_STORE, PGPASSWORD or ~/.pgpass: others can read command lines."
+        "Exit code of check: 0 if nothing is wrong, 1 if something is. Put a password into ASIDES_STORE, PGPASSWORD or "
+        "~/.pgpass: others can read command lines."
     )
 
 
 SERVE = Command("Run the gateway: every client on any model.", declare_serve, "asides_gateway.commands.serve")
 GATEWAY = Command(
-    "Make, list and revoke the keys of a gateway, and show what was used.",
+    "Make, list and revoke the keys of a gateway, show what was used, and export or import.",
     declare_gateway,
     "asides_gateway.commands.gateway",
 )
-STORE = Command(
-    "Create, upgrade, check and copy the store of a gateway.", declare_store, "asides_gateway.commands.store"
-)
+STORE = Command("Create, upgrade and check the store of a gateway.", declare_store, "asides_gateway.commands.store")

@@ -1,4 +1,4 @@
-"""`asides gateway`: makes, lists and revokes the keys of gateways, also while they run."""
+"""`asides gateway`: makes, lists and revokes the keys of gateways, also while they run; and its other actions."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ from asides.values.notices import escape_controls
 from asides_gateway.access import KeyLimits, KeyRecord
 from asides_gateway.access.budget_store import Spending, list_spending
 from asides_gateway.access.key_store import (
+    MAX_COUNT,
+    MAX_NAME,
+    MAX_PATTERN,
+    MAX_PATTERNS,
     MOST_MONEY,
     PREFIX,
     find_named,
@@ -41,10 +45,6 @@ from asides_gateway.commands.serve_settings import find_folder
 from asides_gateway.gateway_database import GATEWAY_FILE, open_database
 from asides_gateway.gateway_settings import GatewaySettings
 
-_LONGEST_NAME = 100
-_MOST_PATTERNS = 100
-_LONGEST_PATTERN = 200
-_MOST_COUNT = 10**9
 _USAGE_OPTIONS = ("since", "by", "csv")
 _CREATE_OPTIONS = ("name", "tenant", "model", "rpm", "tpm", "budget_day", "budget_month", "expires")
 _ACTIONS = ("create", "list", "revoke")
@@ -54,6 +54,12 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     """Run the action."""
     if arguments.action == "usage":
         return _show_usage(arguments, terminal)
+    if arguments.action in ("export", "import"):
+        from asides_gateway.commands.gateway_lines import run_export, run_import
+
+        _refuse_options(arguments, _USAGE_OPTIONS, "usage")
+        _refuse_options(arguments, _CREATE_OPTIONS, "key create")
+        return (run_export if arguments.action == "export" else run_import)(arguments, terminal)
     _refuse_options(arguments, _USAGE_OPTIONS, "usage")
     action, *words = arguments.words or ["list"]
     if action not in _ACTIONS:
@@ -168,10 +174,10 @@ def _read_record(arguments: Namespace) -> KeyRecord:
     if not name:
         raise ConfigError("the key has no name. To do: add --name, such as --name 'build server'.")
     patterns = tuple(dict.fromkeys(pattern.strip() for pattern in arguments.model or ()))
-    if not all(patterns) or len(patterns) > _MOST_PATTERNS or any(len(each) > _LONGEST_PATTERN for each in patterns):
+    if not all(patterns) or len(patterns) > MAX_PATTERNS or any(len(each) > MAX_PATTERN for each in patterns):
         raise ConfigError(
-            f"--model has an empty or a too long pattern, or there are too many. To do: write at most {_MOST_PATTERNS} "
-            f"patterns of 1 to {_LONGEST_PATTERN} characters."
+            f"--model has an empty or a too long pattern, or there are too many. To do: write at most {MAX_PATTERNS} "
+            f"patterns of 1 to {MAX_PATTERN} characters."
         )
     limits = KeyLimits(
         rpm=_check_count("rpm", arguments.rpm),
@@ -189,17 +195,17 @@ def _read_text(option: str, given: str | None) -> str:
     if given and not text and option != "name":
         # Otherwise the key would silently get a tenant of its own, instead of the one that it should share.
         raise ConfigError(f"--{option} is empty. To do: leave it out, or give a text.")
-    if len(text) > _LONGEST_NAME or not text.isprintable() or text.startswith(PREFIX):
+    if len(text) > MAX_NAME or not text.isprintable() or text.startswith(PREFIX):
         raise ConfigError(
-            f"--{option} is too long, not printable, or a key. To do: write at most {_LONGEST_NAME} printable "
+            f"--{option} is too long, not printable, or a key. To do: write at most {MAX_NAME} printable "
             f"characters that do not begin with {PREFIX}."
         )
     return text
 
 
 def _check_count(option: str, count: int | None) -> int | None:
-    if count is not None and not 1 <= count <= _MOST_COUNT:
-        raise ConfigError(f"--{option} {count} is out of range. To do: write a number from 1 to {_MOST_COUNT}.")
+    if count is not None and not 1 <= count <= MAX_COUNT:
+        raise ConfigError(f"--{option} {count} is out of range. To do: write a number from 1 to {MAX_COUNT}.")
     return count
 
 
@@ -346,7 +352,7 @@ def _find(word: str, database: Database) -> KeyRecord:
     word = word.removeprefix(PREFIX).partition("-")[0] if is_key else word
     found = database.run(lambda: find_named(word), writes=False)
     if not found:
-        what = "the key that was given" if is_key else f"the id or the name {word[:_LONGEST_NAME]!r}"
+        what = "the key that was given" if is_key else f"the id or the name {word[:MAX_NAME]!r}"
         raise ConfigError(f"no key has {what}. To do: `asides gateway key list` shows them.")
     return found[0]
 

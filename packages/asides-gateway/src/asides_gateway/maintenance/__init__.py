@@ -1,1 +1,1 @@
-"""Maintain stores: check them, and copy them from SQLite to PostgreSQL and back."""
+"""Maintain stores: check them, and export keys and conversations as JSON lines that any store imports."""

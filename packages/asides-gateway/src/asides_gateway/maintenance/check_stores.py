@@ -21,14 +21,24 @@ from asides.relay.vault.open_vault import name_key_file
 from asides.values.errors import ConfigError
 from asides.values.usage import Usage
 from asides_gateway.access.key_store import list_damaged_keys
-from asides_gateway.maintenance.copy_conversations import is_sound_clock
-from asides_gateway.maintenance.open_stores import LEDGER, Stores, name_vault_tables
-from asides_gateway.maintenance.table_columns import BEFORE_ALL, count_rows, hides_rows, read_columns
+from asides_gateway.maintenance.open_stores import BEFORE_ALL, LEDGER, Stores, list_tables, name_vault_tables
 
 _BATCH = 500
 _MESSAGES = 50
 """How many messages are read at once: some hold pictures."""
 _MOST_NAMED = 10
+_MOST_TICKS = 1 << 53
+"""No store has had more changes than this. A clock near its end would leave no further version."""
+_TYPES = {
+    "INTEGER": ("integer",),
+    "BIGINT": ("integer",),
+    "REAL": ("integer", "real"),
+    "DOUBLE PRECISION": ("integer", "real"),
+    "TEXT": ("text",),
+    "BLOB": ("blob",),
+    "BYTEA": ("blob",),
+}
+"""What SQLite calls the values of a column, by the declared type of the column."""
 _RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _TABLES: dict[str, tuple[str, ...]] = {
     "conversations": ("conversations", "messages", "page_conversations", "page_notes"),
@@ -85,9 +95,10 @@ def _check_area(check: AreaCheck, area: str, database: Database) -> None:
     if tables is None:
         names = name_vault_tables(database)
         tables = (names.records, names.tenants, names.keys)
-    there = [table for table in tables if read_columns(database, table)]
+    known = list_tables(database)
+    there = [table for table in tables if table in known]
     for table in there:
-        check.counts[table] = count_rows(database, table)
+        check.counts[table] = _count(database, f"SELECT count(*) FROM {table}")  # noqa: S608
         if database.is_shared:
             check.size += _count(database, f"SELECT pg_total_relation_size('asides.{table}')")
             _check_rights(check, database, table)
@@ -150,11 +161,13 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
 
 def _check_types(check: AreaCheck, database: Database, table: str) -> None:
     """Find values of a wrong type: SQLite takes any value for any column."""
-    for name, column in read_columns(database, table).items():
-        if not column.sqlite_types:
+    columns = _select(database, 'SELECT name, upper(type), "notnull" OR pk FROM pragma_table_info(?)', table)
+    for name, kind, is_required in columns:
+        if kind not in _TYPES:
             continue
-        named = ", ".join(f"'{each}'" for each in column.sqlite_types)
-        if wrong := count_rows(database, table, f'WHERE typeof("{name}") NOT IN ({named})'):
+        named = ", ".join(f"'{each}'" for each in (*_TYPES[kind], *(() if is_required else ("null",))))
+        wrong = _count(database, f'SELECT count(*) FROM {table} WHERE typeof("{name}") NOT IN ({named})')  # noqa: S608
+        if wrong:
             check.problems.append(f"values of a wrong type in the column {_show(name)} of {table}: {wrong}")
 
 
@@ -165,7 +178,7 @@ def _check_rights(check: AreaCheck, database: Database, table: str) -> None:
         check.problems.append(
             f"this user may not read or write the table asides.{table}. To do: grant {', '.join(_RIGHTS)} on it"
         )
-    if hides_rows(database, table):
+    if _select(database, f"SELECT row_security_active('asides.{table}')")[0][0]:
         check.problems.append(f"row-level security hides rows of the table asides.{table} from this user")
 
 
@@ -187,7 +200,7 @@ def _check_conversations(check: AreaCheck, database: Database, *, has_pages: boo
                 check.problems.append(f"rows of {table} whose conversations are gone: {orphans}")
     if not database.is_shared:
         ticks = _select(database, "SELECT ticks FROM clock")
-        if len(ticks) != 1 or not is_sound_clock(ticks[0][0]):
+        if len(ticks) != 1 or not isinstance(ticks[0][0], int) or ticks[0][0] > _MOST_TICKS:
             check.problems.append("the clock, which numbers the changes, is damaged")
     rows = _select(database, "SELECT min(updated) FROM conversations")
     if isinstance(rows[0][0], (int, float)):
@@ -259,7 +272,7 @@ def _check_vault(check: AreaCheck, database: Database) -> None:
     if orphans := _count(database, unfound):
         check.problems.append(f"records without a key, which nobody can find: {orphans}")
     # On a server they are counted only now and then, so that writers do not wait for each other.
-    if not database.is_shared and "records" in read_columns(database, names.tenants):
+    if not database.is_shared and _counts_records(database, names.tenants):
         miscounted = _count(
             database,
             f"SELECT count(*) FROM {names.tenants} AS tenant WHERE records <> (SELECT count(*) FROM {names.records} "  # noqa: S608
@@ -276,3 +289,9 @@ def _check_vault(check: AreaCheck, database: Database) -> None:
             check.notes.append(
                 f"{expired} records were not used for {limit / 86400:g} days; the next write deletes them"
             )
+
+
+def _counts_records(database: Database, tenants: str) -> bool:
+    """Whether the tenants of a file have a count of their records. Older files have none."""
+    found = _select(database, "SELECT count(*) FROM pragma_table_info(?) WHERE name = 'records'", tenants)
+    return bool(found[0][0])

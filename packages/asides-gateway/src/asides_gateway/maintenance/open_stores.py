@@ -1,7 +1,6 @@
-"""The databases of a store, by their areas: `open_stores(place)`. A place is the URL of a PostgreSQL database, or a
-folder with the SQLite files of a state folder, or one such file.
+"""The databases of a store, by their areas, opened for reading: `open_stores(place)`.
 
-A source is opened for reading only, so that it cannot change.
+A place is the URL of a PostgreSQL database, or a folder with the SQLite files of a state folder, or one such file.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import msgspec
 
 from asides.conversations.store.conversation_names import STORE_FILE
 from asides.database import Database, Queries, Query, StoreError
-from asides.database.postgres_url import describe_url, is_postgres_url
-from asides.database.sqlite_database import SqliteDatabase, carry_out
+from asides.database.postgres_url import SCHEMA, describe_url, is_postgres_url
+from asides.database.sqlite_database import carry_out
 from asides.relay.vault import VAULT_FILE
 from asides_gateway.gateway_database import GATEWAY_FILE
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 LEDGER = "ledger"
+"""The area of batches, which are in a shared database too."""
 FILES = {"conversations": STORE_FILE, "vault": VAULT_FILE, "gateway": GATEWAY_FILE}
 """The file of each area, in a folder."""
 _TABLES = frozenset(
@@ -37,6 +37,8 @@ _TABLES = frozenset(
 """The tables that are read. Others that somebody added do not matter."""
 _PATIENCE = 60.0
 """The seconds to wait for a lock, and for an answer of a server."""
+BEFORE_ALL = -(1 << 63)
+"""A number below those of all rows, also of rows with odd numbers: reading all rows in order begins here."""
 Areas: TypeAlias = dict[str, Database]
 
 
@@ -63,12 +65,12 @@ class Stores:
         self.close()
 
 
-def open_stores(place: str, ledger: Path | None = None) -> Stores:
+def open_stores(place: str) -> Stores:
     """Open a place for reading. Areas without a file are left out. Raises StoreError if no area has one."""
     if is_postgres_url(place):
         return _open_server(place)
     _refuse_url(place)
-    files = {area: path for area, path in _list_files(place, ledger).items() if os.path.lexists(path)}
+    files = {area: path for area, path in _list_files(place).items() if os.path.lexists(path)}
     if not files:
         named = ", ".join(FILES.values())
         raise StoreError(f"there is no store at {place}: none of {named}. To do: name the folder that has them.")
@@ -77,24 +79,6 @@ def open_stores(place: str, ledger: Path | None = None) -> Stores:
         if not path.is_file():
             raise StoreError(f"{path} is no file, or a link to none. To do: move it away, or restore the store.")
     return Stores(place, {area: ReadOnlyFile(path) for area, path in files.items()}, files)
-
-
-def open_target(place: str, ledger: Path | None = None) -> Stores:
-    """Open a place for writing. A folder and its files are created when they are first written to."""
-    if is_postgres_url(place):
-        return _open_server(place)
-    _refuse_url(place)
-    path = Path(place).expanduser()
-    if path.is_file():
-        raise StoreError(f"{place} is a file. To do: name a folder to copy to, which may be new.")
-    try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as problem:
-        raise StoreError(
-            f"the folder {place} cannot be created: {problem.strerror or problem}. To do: name another one."
-        ) from None
-    files = _list_files(place, ledger)
-    return Stores(place, {area: _open_file(area, file) for area, file in files.items()}, files)
 
 
 def _open_server(url: str) -> Stores:
@@ -113,18 +97,17 @@ def _refuse_url(place: str) -> None:
         )
 
 
-def _list_files(place: str, ledger: Path | None) -> dict[str, Path]:
+def _list_files(place: str) -> dict[str, Path]:
     path = Path(place).expanduser()
     if "\0" in place:
         raise StoreError("there is a NUL in the name of the store. To do: name another path.")
-    files = {_find_area(path): path} if path.is_file() else {area: path / name for area, name in FILES.items()}
-    return {**files, **({} if ledger is None else {LEDGER: ledger})}
+    return {_find_area(path): path} if path.is_file() else {area: path / name for area, name in FILES.items()}
 
 
 def _find_area(path: Path) -> str:
     """Which area a file is of, by its tables."""
     with closing(ReadOnlyFile(path)) as file:
-        tables = file.run(list_file_tables)
+        tables = list_tables(file)
     for area, table in (("conversations", "conversations"), ("vault", "records"), ("vault", "vault_records")):
         if table in tables:
             return area
@@ -133,66 +116,18 @@ def _find_area(path: Path) -> str:
     raise StoreError(f"{path} is no store of asides. To do: name a folder, or one of {', '.join(FILES.values())}.")
 
 
-def list_file_tables() -> Queries[frozenset[str]]:
-    """The names of the tables of a SQLite file."""
-    result = yield Query("SELECT name FROM sqlite_master WHERE type = 'table'", is_alone=True)
-    return frozenset(row[0] for row in result.rows)
+def list_tables(database: Database) -> frozenset[str]:
+    """The names of the tables of a database."""
 
+    def work() -> Queries[frozenset[str]]:
+        result = yield Query(
+            "SELECT name FROM sqlite_master WHERE type = 'table'",
+            postgres=f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{SCHEMA}'",  # noqa: S608
+            is_alone=True,
+        )
+        return frozenset(row[0] for row in result.rows)
 
-def _open_file(area: str, path: Path) -> Database:
-    """A file for writing, with the tables that its own store creates."""
-    return CreatedFile(path, lambda: _create(area, path))
-
-
-def _create(area: str, path: Path) -> None:
-    if area == "conversations":
-        from asides_gateway.page_store import PageStore
-
-        with PageStore(path.parent) as store:
-            store.names()
-    elif area == "vault":
-        from asides.relay.vault.sqlite_vault import SqliteVault
-
-        with SqliteVault(path) as vault:
-            vault.read("", ("",))
-    elif area == "gateway":
-        from asides_gateway.gateway_database import open_database
-        from asides_gateway.gateway_settings import GatewaySettings
-
-        _use_once(open_database(GatewaySettings(folder=path.parent)))
-    else:
-        from asides_batch.ledger_tables import open_ledger_database
-
-        _use_once(open_ledger_database(str(path)))
-
-
-def _use_once(database: Database) -> None:
-    database.run(list_file_tables, writes=False)
-    database.close()
-
-
-class CreatedFile(SqliteDatabase):
-    """A file whose tables are created by the store that it belongs to, when it is first used."""
-
-    def __init__(self, path: Path, create: Callable[[], None]) -> None:
-        self._is_created = False
-        self._create = create
-        super().__init__(path, lambda *_: True, lambda _: None, patience=_PATIENCE)
-
-    def run(
-        self,
-        work: Callable[[], Queries[_Result]],
-        *,
-        writes: bool = True,
-        durable: bool = True,
-        repeatable: bool = False,
-        patience: float | None = None,
-    ) -> _Result:
-        """Run work as one transaction."""
-        if not self._is_created:
-            self._create()
-            self._is_created = True
-        return super().run(work, writes=writes, durable=durable, repeatable=repeatable, patience=patience)
+    return database.run(work, writes=False)
 
 
 class ReadOnlyFile:
@@ -308,6 +243,6 @@ class TableNames(msgspec.Struct, frozen=True):
 
 def name_vault_tables(database: Database) -> TableNames:
     """The tables of a vault."""
-    if not database.is_shared and "vault_records" not in database.run(list_file_tables, writes=False):
+    if "vault_records" not in list_tables(database):
         return TableNames("records", "tenants", "keys")
     return TableNames("vault_records", "vault_tenants", "vault_keys")

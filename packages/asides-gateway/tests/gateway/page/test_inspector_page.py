@@ -20,10 +20,11 @@ from asides.values.usage import Usage
 from asides_gateway.embedded import Gateway
 from asides_gateway.gateway_database import open_database
 from asides_gateway.gateway_settings import GatewaySettings
-from asides_gateway.summary_rows import EndedRequest, build_row, insert_rows
+from asides_gateway.summary_rows import build_row, insert_rows
 from asides_stage import Fail, Say
 from tests.gateway.inspecting import CLAUDE, DEEPSEEK, LOOK, Inspected
 from tests.gateway.page.conftest import Visit
+from tests.gateway.request_records import make_record
 
 Start = Callable[..., Visit]
 THOUGHT = "the canary thinks of seeds"
@@ -191,10 +192,9 @@ def test_requests_of_other_processes_come_a_little_later(visit: Start, tmp_path:
     inspected.ask()
     expect(_rows(page)).to_have_count(1)
     expect(page.get_by_text("The list has the requests of all processes of this gateway.")).to_be_visible()
-    times = {"first_thought": 0.5, "first_answer": 1.0}
-    who = ("", "", HOSTILE, "anthropic", "POST", "/v1/messages")
-    ended = EndedRequest("req_other", time.time(), *who, 2.0, 200, "done", times, "m", "anthropic:other-model")
-    row = build_row(ended, "elsewhere:7")
+    times = {"seconds": 2.0, "first_thought": 0.5, "first_answer": 1.0}
+    model = {"asked": "m", "model": "anthropic:other-model"}
+    row = build_row(make_record("req_other", client=HOSTILE, status=200, ended="done", **times, **model), "elsewhere:7")
     database = open_database(GatewaySettings(folder=tmp_path))
     database.run(lambda: insert_rows([row]))
     database.close()
