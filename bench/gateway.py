@@ -60,7 +60,7 @@ from bench.targets import Target
 CLIENTS = 32
 STREAMS = (100, 200)
 HISTORIES = (1, 51, 501)
-"""The messages of a request, the last one the user's: every decision about one must cost little for each message of a long conversation."""
+"""The messages of a request, the last one the user's: each message of a long conversation must cost little."""
 SLOW = ("litellm",)
 """Gateways that get fewer requests and fewer rounds: one request takes them tens of milliseconds."""
 # caller's dialect → how asides relays it from a host that speaks chat
