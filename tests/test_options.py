@@ -208,7 +208,7 @@ def test_history_passed_as_an_option_is_the_second_argument() -> None:
 
 
 @pytest.mark.skipif(Options.__doc__ is None, reason="Python runs without docstrings")
-@pytest.mark.parametrize("function", [asides.ask, asides.stream, asides.Client.ask, asides.aio.ask])
+@pytest.mark.parametrize("function", [asides.ask, asides.stream, asides.Client.ask, asides.ask_many])
 def test_the_help_lists_every_option_once(function: Any) -> None:
     lines = [line.partition(":")[0] for line in function.__doc__.splitlines() if line.startswith("- `")]
     named = [name for line in lines for name in re.findall(r"`(\w+)`", line)]

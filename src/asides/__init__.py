@@ -14,8 +14,8 @@ _NAMES_BY_MODULE = {
     "asides.agents.sync": "Agent",
     "asides.agents.tools.executor": "BadArguments",
     "asides.agents.tools.function_tool": "FunctionTool ToolLike tool",
-    "asides.aio": "AsyncClient AsyncStream",
-    "asides.client": "Client Stream ask ask_many probe stream",
+    "asides.aio": "AsyncClient",
+    "asides.client": "Client ask ask_many probe stream",
     "asides.conversations.async_": "AsyncConversation AsyncConversationStream",
     "asides.conversations.store": "Store StoreConflict",
     "asides.conversations.store.postgres_store": "PostgresStore",
@@ -37,8 +37,10 @@ _NAMES_BY_MODULE = {
     "asides.settings": "Settings load_settings",
     "asides.telemetry.instrument": "instrument uninstrument",
     "asides.transports.answers": "Answers AsyncAnswers",
+    "asides.transports.async_": "AsyncStream",
     "asides.transports.run_async": "AsyncRunStream",
     "asides.transports.run_sync": "RunStream",
+    "asides.transports.sync": "Stream",
     "asides.values.errors": (
         "AgentError AnswerInThinking AsidesError AuthError BadRequest ConfigError ConnectTimeout ConnectionLost "
         "ContentFiltered ContextTooLong IdleTimeout InvalidOutput InvalidThinking LimitReached MissingKey NoAnswer "

@@ -10,9 +10,7 @@ from asides.agents.tools.function_tool import FunctionTool as FunctionTool
 from asides.agents.tools.function_tool import ToolLike as ToolLike
 from asides.agents.tools.function_tool import tool as tool
 from asides.aio import AsyncClient as AsyncClient
-from asides.aio import AsyncStream as AsyncStream
 from asides.client import Client as Client
-from asides.client import Stream as Stream
 from asides.client import ask as ask
 from asides.client import ask_many as ask_many
 from asides.client import probe as probe
@@ -60,8 +58,10 @@ from asides.telemetry.instrument import instrument as instrument
 from asides.telemetry.instrument import uninstrument as uninstrument
 from asides.transports.answers import Answers as Answers
 from asides.transports.answers import AsyncAnswers as AsyncAnswers
+from asides.transports.async_ import AsyncStream as AsyncStream
 from asides.transports.run_async import AsyncRunStream as AsyncRunStream
 from asides.transports.run_sync import RunStream as RunStream
+from asides.transports.sync import Stream as Stream
 from asides.values.errors import AgentError as AgentError
 from asides.values.errors import AnswerInThinking as AnswerInThinking
 from asides.values.errors import AsidesError as AsidesError

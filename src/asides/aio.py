@@ -1,37 +1,40 @@
 """The async client: `AsyncClient`, and `ask`, `ask_many`, `probe`, `stream` and `run`, each with a client for one call.
 
-Requests run on the sockets of the standard library.
+Requests run on the sockets of the standard library. What a call needs is imported by the first client.
 """
 
 from __future__ import annotations
 
+import asyncio  # async only
+import sys  # async only
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module  # async only
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
-from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions, describe_options
-from asides.providers.provider import Provider
-from asides.settings import Settings
-from asides.transports.async_ import AsyncStream, run_flow
-from asides.transports.http_async import AsyncHttpTransport
-from asides.transports.protocols import AsyncTransport
-from asides.values.model_info import ModelInfo
-from asides.values.reply import Output, Reply
-from asides.values.visibility import Visibility, read_visibility
+# sync: from asides.options import describe_options
 
 if TYPE_CHECKING:
+    from asides.flows.build_call import CallBuilder
     from asides.flows.call import Call, CallLike
     from asides.flows.compact_history import CompactedHistory
     from asides.flows.many import OnProgress, OpenQuestions
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.flows.steps import Flow, Whole
+    from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions
+    from asides.providers.provider import Provider
+    from asides.settings import Settings
     from asides.transports.answers import AsyncAnswers, Build
+    from asides.transports.async_ import AsyncStream
     from asides.transports.flow_state import FlowState
+    from asides.transports.protocols import AsyncTransport
     from asides.transports.run_async import AsyncRunStream
     from asides.transports.run_state import RunState
+    from asides.values.model_info import ModelInfo
+    from asides.values.reply import Output, Reply
     from asides.values.result import Result
+    from asides.values.visibility import Visibility
 
 __all__ = ["AsyncClient", "AsyncStream", "ask", "ask_many", "probe", "run", "stream"]  # async only
 # sync: __all__ = ["Client", "Stream", "ask", "ask_many", "get_shared_client", "probe", "stream"]
@@ -54,8 +57,13 @@ class AsyncClient:
         visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
+        from asides.flows.build_call import CallBuilder
+        from asides.transports.http_async import AsyncHttpTransport
+
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         if visibility is not None:
+            from asides.values.visibility import read_visibility
+
             self._call_builder.visibility = read_visibility(visibility)
         self._transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
         self._ends_transport = False  # async only
@@ -80,8 +88,10 @@ class AsyncClient:
 
         Of several models, each is asked when those before it fail. Without a model, that of the settings is asked.
         """
+        from asides.transports.async_ import AsyncStream
+
         call = self._call_builder.build(model, prompt, options, stream=False)
-        return await AsyncStream(call, self._transport, ends_transport=self._ends_transport).drain()
+        return await AsyncStream[Any](call, self._transport, ends_transport=self._ends_transport).drain()
 
     @overload
     def stream(
@@ -100,6 +110,8 @@ class AsyncClient:
         self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
     ) -> AsyncStream[Any]:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
+        from asides.transports.async_ import AsyncStream
+
         call = self._call_builder.build(model, prompt, options, stream=True)
         return AsyncStream(call, self._transport, ends_transport=self._ends_transport)
 
@@ -158,7 +170,9 @@ class AsyncClient:
 
     async def answer(self, build: Callable[[CallBuilder], Call]) -> Reply[Any]:  # async only
         """The whole reply to the call that `build` builds. A batch calls this."""
-        return await AsyncStream(build(self._call_builder), self._transport).drain()
+        from asides.transports.async_ import AsyncStream  # async only
+
+        return await AsyncStream[Any](build(self._call_builder), self._transport).drain()
 
     def build(self, build: Callable[[CallBuilder], Call]) -> Call:  # async only
         """The call that `build` builds with the options of this client. A vendor's batch calls this."""
@@ -216,6 +230,8 @@ class AsyncClient:
     async def _run_flow(
         self, call: CallLike, flow: Callable[[], Flow[Whole]], on_event: Callable[[Any], object] | None = None
     ) -> Whole:
+        from asides.transports.async_ import run_flow
+
         return await run_flow(call, flow, self._transport, on_event, ends_transport=self._ends_transport)
 
     async def close(self) -> None:
@@ -227,6 +243,19 @@ class AsyncClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+_CALL_PATH = (  # async only
+    "asides.flows.build_call",
+    "asides.transports.async_",
+    "asides.transports.http_async",
+)
+
+
+async def load() -> None:  # async only
+    """Import what a call needs, in a thread: the first call must not hold the event loop."""
+    if not all(name in sys.modules for name in _CALL_PATH):
+        await asyncio.to_thread(lambda: [import_module(name) for name in _CALL_PATH])
 
 
 _reported: set[str] = set()  # async only
@@ -265,6 +294,7 @@ async def ask(
     model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
 ) -> Reply[Any]:
     """Ask a model, with a client that is closed afterwards; returns the whole reply: see `AsyncClient.ask`."""
+    await load()  # async only
     return await open_client().ask(model, prompt, **options)
 
 
@@ -303,6 +333,7 @@ async def probe(
     base_url: str, *, on_progress: Callable[[ProbeStep], object] | None = None, **options: Unpack[ProbeOptions]
 ) -> ProbeReport:
     """Detect how a server returns thinking, with a client that is closed afterwards: see `AsyncClient.probe`."""
+    await load()  # async only
     return await open_client().probe(base_url, on_progress=on_progress, **options)
 
 
@@ -330,4 +361,12 @@ def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Outp
     return open_client().run(begin)
 
 
-describe_options(AsyncClient.ask, AsyncClient.stream, AsyncClient.ask_many, ask, stream, ask_many)
+# sync: describe_options(Client.ask, Client.stream, Client.ask_many, ask, stream, ask_many)
+
+
+def __getattr__(name: str) -> object:
+    if name == "AsyncStream":
+        from asides.transports.async_ import AsyncStream
+
+        return AsyncStream
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

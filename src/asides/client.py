@@ -1,7 +1,7 @@
 # Written by scripts/unasync.py from aio.py. Do not edit.
 """The sync client: `Client`, and `ask`, `ask_many`, `probe` and `stream`, which share one client.
 
-Requests run on the sockets of the standard library.
+Requests run on the sockets of the standard library. What a call needs is imported by the first client.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
-from asides.flows.build_call import CallBuilder
-from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions, describe_options
-from asides.providers.provider import Provider
-from asides.settings import Settings
-from asides.transports.http_sync import HttpTransport
-from asides.transports.protocols import Transport
-from asides.transports.sync import Stream, run_flow
-from asides.values.model_info import ModelInfo
-from asides.values.reply import Output, Reply
-from asides.values.visibility import Visibility, read_visibility
+from asides.options import describe_options
 
 if TYPE_CHECKING:
+    from asides.flows.build_call import CallBuilder
     from asides.flows.call import Call, CallLike
     from asides.flows.compact_history import CompactedHistory
     from asides.flows.many import OnProgress, OpenQuestions
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.flows.steps import Flow, Whole
+    from asides.options import ListOptions, ModelLike, Options, PromptLike, SharedOptions
+    from asides.providers.provider import Provider
+    from asides.settings import Settings
     from asides.transports.answers import Answers, Build
+    from asides.transports.protocols import Transport
     from asides.transports.run_state import RunState
     from asides.transports.run_sync import RunStream
+    from asides.transports.sync import Stream
+    from asides.values.model_info import ModelInfo
+    from asides.values.reply import Output, Reply
     from asides.values.result import Result
+    from asides.values.visibility import Visibility
 
 __all__ = ["Client", "Stream", "ask", "ask_many", "get_shared_client", "probe", "stream"]
 
@@ -53,8 +53,13 @@ class Client:
         visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
+        from asides.flows.build_call import CallBuilder
+        from asides.transports.http_sync import HttpTransport
+
         self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
         if visibility is not None:
+            from asides.values.visibility import read_visibility
+
             self._call_builder.visibility = read_visibility(visibility)
         self._transport: Transport = HttpTransport() if transport is None else transport
 
@@ -78,8 +83,10 @@ class Client:
 
         Of several models, each is asked when those before it fail. Without a model, that of the settings is asked.
         """
+        from asides.transports.sync import Stream
+
         call = self._call_builder.build(model, prompt, options, stream=False)
-        return Stream(call, self._transport).reply
+        return Stream[Any](call, self._transport).reply
 
     @overload
     def stream(
@@ -98,6 +105,8 @@ class Client:
         self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
     ) -> Stream[Any]:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
+        from asides.transports.sync import Stream
+
         call = self._call_builder.build(model, prompt, options, stream=True)
         return Stream(call, self._transport)
 
@@ -192,6 +201,8 @@ class Client:
     def _run_flow(
         self, call: CallLike, flow: Callable[[], Flow[Whole]], on_event: Callable[[Any], object] | None = None
     ) -> Whole:
+        from asides.transports.sync import run_flow
+
         return run_flow(call, flow, self._transport, on_event)
 
     def close(self) -> None:
@@ -284,3 +295,11 @@ def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **o
 
 
 describe_options(Client.ask, Client.stream, Client.ask_many, ask, stream, ask_many)
+
+
+def __getattr__(name: str) -> object:
+    if name == "Stream":
+        from asides.transports.sync import Stream
+
+        return Stream
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

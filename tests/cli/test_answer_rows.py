@@ -153,5 +153,5 @@ def test_a_row_is_json_that_every_program_reads(tmp_path: Path, terminal: Termin
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
 def test_a_full_disk_is_told_with_the_file_and_how_to_go_on(terminal: Terminal) -> None:
-    with pytest.raises(OSError, match=r"-o /dev/full cannot be written: No space.*To do: run the same command"):
+    with pytest.raises(OSError, match=r"-o /dev/full cannot be written: No space.*Run the same command"):
         write(Path("/dev/full"), terminal, encode_row(question("a"), ANSWERED))

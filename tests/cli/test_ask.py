@@ -114,7 +114,7 @@ def test_an_answer_that_does_not_fit_the_schema_is_printed_and_told(
     assert (fits[0], wrong[0], no_json[0]) == (0, 7, 7)
     assert "many" in wrong[1]  # The answer is there all the same.
     assert wrong[2].startswith("asides: the answer does not fit --schema ($.n: ")
-    assert "To do: ask again" in wrong[2]
+    assert "Ask again" in wrong[2]
     assert no_json[2].startswith("asides: the answer does not fit --schema (")
     assert fits[2] == ""
 
@@ -151,13 +151,13 @@ SSE = 'data: {{"choices":[{{"index":0,"delta":{{"content":"{}"}}}}]}}\n\n'
 @pytest.mark.parametrize(
     ("scene", "code", "out", "message"),
     [
-        (Fail(status=401, message="Incorrect API key provided: sk-abcdefghijk"), 3, "", "check the API key"),
-        (Fail(status=404, message="no such model"), 6, "", "check the model name"),
+        (Fail(status=401, message="Incorrect API key provided: sk-abcdefghijk"), 3, "", "Check the API key"),
+        (Fail(status=404, message="no such model"), 6, "", "Check the model name"),
         (Fail(status=429, message="slow down"), 4, "", "slow down"),
         (Fail(status=402, message="no credit"), 4, "", "no credit"),
         (Fail(status=503, message="busy"), 4, "", "busy"),
         (Fail(status=400, message="bad field"), 6, "", "bad field"),
-        (Fail(status=400, message="blocked", kind="content_filter"), 8, "", "change the request"),
+        (Fail(status=400, message="blocked", kind="content_filter"), 8, "", "Change the request"),
         (Garbage(), 6, "", "openai-compatible"),
         (Raw(text=SSE.format("Forty")), 5, "Forty\n", "before"),
         (Say(text="Forty-two and more", piece=5, cut_after=600), 5, None, ""),
@@ -248,7 +248,7 @@ def test_the_json_of_a_run_without_an_end_has_its_steps(stage: OpenStage, tools:
     assert [step["results"][0]["text"] for step in fields["steps"]] == ["blue", "blue"]
     assert fields["usage"]["output"] == sum(step["usage"]["output"] for step in fields["steps"])
     assert (fields["model"], fields["text"]) == ("staged", "Let me look.")
-    assert "raise --max-turns." in done.err
+    assert "Raise --max-turns." in done.err
     assert "Limits" not in done.err
 
 

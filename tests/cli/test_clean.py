@@ -70,7 +70,7 @@ def test_what_cannot_be_read_is_an_error(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["doctor", "--clean", str(tmp_path / "nowhere.json")]) == 2
     (tmp_path / "text.json").write_text("not json")
     assert main(["doctor", "--clean", str(tmp_path / "text.json")]) == 2
-    assert "To do" in capsys.readouterr().err
+    assert "Check" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", [["--to", "openai:gpt-5"], ["--json"], ["--other-account"]])

@@ -101,7 +101,7 @@ def test_all_of_it_as_json(connect: Run, name: str) -> None:
 
 
 def test_it_says_that_no_gateway_answers(connect: Run) -> None:
-    assert f"no gateway answers at {NOBODY} yet. To do: run `asides serve`." in connect("claude").err
+    assert f"no gateway answers at {NOBODY} yet. Run `asides serve`." in connect("claude").err
 
 
 def test_it_says_whether_a_running_gateway_takes_the_key(connect: Run, tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_it_says_whether_a_running_gateway_takes_the_key(connect: Run, tmp_path:
 
 
 KEYS = {
-    (): "needs a key. To do: add --key-env NAME",
-    ("--key", "sk-asides-a-wrong-one-0123"): "does not take the key. To do: check it.",
+    (): "needs a key. Add --key-env NAME",
+    ("--key", "sk-asides-a-wrong-one-0123"): "does not take the key. Check it.",
     ("--key", SECRET): "the gateway answers at",
 }
 

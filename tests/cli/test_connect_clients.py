@@ -138,7 +138,7 @@ def test_an_opencode_file_with_comments_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["opencode", "qwen"])
 def test_a_client_without_models_of_its_own_needs_one(name: str) -> None:
-    with pytest.raises(ConfigError, match=r"needs the name of a model\. To do: add --model"):
+    with pytest.raises(ConfigError, match=r"needs the name of a model\. Add --model"):
         build(name, ACCESS._replace(model=None, small_model=None))
 
 

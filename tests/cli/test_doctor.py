@@ -293,4 +293,4 @@ def test_without_a_file_the_servers_are_checked(
     assert (code, found["sound"], [each["is_sound"] for each in found["servers"]]) == (1, False, [True, False])
     assert "hunter2" not in out
     code, _, err = here(capsys, "doctor", "--to", CLAUDE)
-    assert (code, err) == (2, "asides: there is no history. To do: name its file; `-` reads standard input.\n")
+    assert (code, err) == (2, "asides: there is no history. Name its file; `-` reads standard input.\n")

@@ -105,7 +105,7 @@ def test_a_changed_question_and_a_failed_one_are_asked_again(
     code, printed, err = here(capsys, *run)
     assert (code, printed) == (9, "")
     assert err.startswith("2 answered, 1 failed. The first error: openai-compatible answered 400")
-    assert err.endswith("To do: run the same command again to ask the rest.\n")
+    assert err.endswith("Run the same command again to ask the rest.\n")
     error = answers(out)[1]["error"]
     assert (error["type"], error["status"]) == ("BadRequest", 400)
     write(questions, {"prompt": "a anew", "id": 1}, {"prompt": "good now", "id": 2}, {"prompt": "c", "id": 3})
@@ -284,7 +284,7 @@ def test_ctrl_c_leaves_whole_rows_and_the_same_command_goes_on(questions: Path, 
             child.send_signal(signal.SIGINT)
             err = child.stderr.read().decode()
             assert child.wait(10) == 130
-    assert err == ("asides: stopped; 4 answered, 1 not asked. To do: run the same command again to ask the rest.\n")
+    assert err == ("asides: stopped; 4 answered, 1 not asked. Run the same command again to ask the rest.\n")
     assert texts(out) == {0: "re a", 1: "re b", 3: "re c", 4: "re d"}
     with Stage(Say(text="at last")) as server:
         done = asides("ask", "-m", MODEL, "--base-url", server.url, "--each", str(questions), "-o", str(out))

@@ -77,7 +77,7 @@ def test_a_broken_text_is_refused_with_its_place(text: str, place: str) -> None:
 
 
 def test_a_value_is_no_object_to_add_to() -> None:
-    with pytest.raises(ConfigError, match=r"env is no object in the file\. To do: change the file by hand"):
+    with pytest.raises(ConfigError, match=r"env is no object in the file\. Change the file by hand"):
         set_values('{"env": "x"}', {("env", "A"): "b"})
 
 

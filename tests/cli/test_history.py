@@ -140,7 +140,7 @@ def test_export_gives_each_format_and_our_own_can_be_loaded(
     assert json.loads(here(capsys, "history", "export", "science", "--format", "responses").out)
     code, out, err = here(capsys, "history", "export", "science", "--format", "word")
     assert (code, out) == (2, "")
-    assert "--format 'word' is not known. To do: use json, markdown, openai, anthropic or responses." in err
+    assert "--format 'word' is not known. Use json, markdown, openai, anthropic or responses." in err
     assert here(capsys, "history", "export", "science", "--format", "markdown").out.startswith("## system\n\nbe brief")
 
 
@@ -171,7 +171,7 @@ def test_rm_deletes_all_or_nothing_of_what_is_named(store: DatabaseStore, capsys
     assert here(capsys, "history", "rm", "science") == (0, "", "(1 deleted)\n")
     code, _, err = here(capsys, "history", "rm", "--all")
     assert code == 2
-    assert "To do: add --yes" in err
+    assert "Add --yes" in err
     assert len(store.names()) == 2
     assert here(capsys, "history", "rm", "--all", "--yes") == (0, "", "(2 deleted)\n")
     assert store.names() == ()

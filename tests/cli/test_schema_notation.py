@@ -72,7 +72,7 @@ def test_fields_become_a_schema_that_strict_modes_take(text: str, schema: dict[s
             "a int b",
             "--schema, character 7: 'b' is not expected here; a comma ends a field, and a colon begins a description.",
         ),
-        (" , ", '--schema names no field. To do: write names, such as "name, age int, tags list[str]".'),
+        (" , ", '--schema names no field. Write names, such as "name, age int, tags list[str]".'),
     ],
 )
 def test_an_error_points_at_the_place(text: str, message: str) -> None:

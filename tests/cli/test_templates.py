@@ -110,14 +110,14 @@ def test_piped_text_fills_the_input_and_a_template_without_one_comes_first(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-T", "translate", "cat"), "the template needs a value for {language}. To do: add -p language=…"),
+        (("-T", "translate", "cat"), "the template needs a value for {language}. Add -p language=…"),
         (("-T", "translate", "-p", "language=German"), "the template needs a text for {input}"),
-        (("-T", "needs"), "the template needs a value for {who}. To do: add -p who=…"),
+        (("-T", "needs"), "the template needs a value for {who}. Add -p who=…"),
         (("-T", "needs", "-p", "other=x"), "the template has no placeholder {other} for -p; it has: who."),
-        (("-T", "needs", "-p", "who"), "-p who is not understood. To do: write -p NAME=VALUE."),
+        (("-T", "needs", "-p", "who"), "-p who is not understood. Write -p NAME=VALUE."),
         (("-T", "needs", "-p", "who=a", "-p", "who=b"), "-p who is given twice"),
         (("-T", "reveiw", "x"), "no template is called 'reveiw'; did you mean review?"),
-        (("-p", "who=a", "x"), "To do: name the template with -T NAME."),
+        (("-p", "who=a", "x"), "Name the template with -T NAME."),
         (("-T", "pirate"), "there is nothing to ask"),
     ],
 )

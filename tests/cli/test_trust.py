@@ -158,7 +158,7 @@ def test_there_must_be_a_file_and_a_home(
     for variable in ("XDG_CONFIG_HOME", "HOME", "USERPROFILE"):
         monkeypatch.delenv(variable, raising=False)
     assert main(["config", "trust"]) == 2
-    assert "set HOME" in capsys.readouterr().err
+    assert "Set HOME" in capsys.readouterr().err
     (here / "asides.toml").unlink()
     assert main(["config", "trust"]) == 2
     assert "there is no asides.toml in this folder" in capsys.readouterr().err

@@ -64,7 +64,7 @@ class AnswerFile:
     @property
     def advice(self) -> str:
         """A sentence for a run that was stopped or had failures; "" where nothing is kept."""
-        return "" if self._path is None else " To do: run the same command again to ask the rest."
+        return "" if self._path is None else " Run the same command again to ask the rest."
 
     def has_answer(self, question: Question) -> bool:
         """Whether the file has an answer to this question. Of equal rows, each answer counts for one."""
@@ -95,7 +95,7 @@ class AnswerFile:
 
     def _open(self, path: Path) -> None:
         if self._questions != STDIN and path.exists() and path.samefile(self._questions):
-            raise ConfigError(f"-o {path} is the file of the questions. To do: name another one.")
+            raise ConfigError(f"-o {path} is the file of the questions. Name another one.")
         if path.is_file():
             with path.open("rb") as file:
                 _lock(file, path)
@@ -113,8 +113,8 @@ class AnswerFile:
             is_whole = line.endswith(b"\n")
             if row is None and line.strip() and (is_whole or not (line.startswith(_START) or _START.startswith(line))):
                 raise ConfigError(
-                    f"-o {path}: line {number} is no answer that --each wrote, so the file is left as it is. To do: "
-                    "name another one."
+                    f"-o {path}: line {number} is no answer that --each wrote, so the file is left as it is. "
+                    "Name another one."
                 )
             if row is not None and is_answered(row):
                 self._answered[row["id"], row["fingerprint"]] += 1
@@ -157,4 +157,4 @@ def _lock(file: BinaryIO, path: Path) -> None:
     """Keep a second process from writing the same file. It is released when the file is closed."""
     # On Windows a lock keeps everybody from the bytes, also this process by another handle.
     if sys.platform != "win32" and not try_lock(file.fileno()):
-        raise ConfigError(f"-o {path}: another process writes to it. To do: wait for it, or name another file.")
+        raise ConfigError(f"-o {path}: another process writes to it. Wait for it, or name another file.")

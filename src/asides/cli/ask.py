@@ -44,6 +44,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     request: LiveRequest | None = None
     visibility: ThinkingVisibility | None = None
     message: Message | None = None
+    conversation: Conversation | None = None
     with ExitStack() as stack:
         try:
             take_leading_model(arguments, terminal)
@@ -75,7 +76,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             raise
         except KeyboardInterrupt:
             partial, result = (None, None) if request is None else (request.partial, request.result)
-            if request is not None and not request.is_recorded and message is not None:
+            if conversation is not None and request is not None and not request.is_recorded and message is not None:
                 # `asides -c` continues this question, and not the conversation before it.
                 conversation.append(message)
                 request.is_recorded = True

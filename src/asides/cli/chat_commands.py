@@ -271,7 +271,7 @@ class ChatCommands:
                 conversation.model, system=conversation.system, client=state.client, store=store, name=name
             )
             if saved.messages:
-                self._terminal.print_error(f"there is a conversation {name!r} already. To do: choose another name.")
+                self._terminal.print_error(f"there is a conversation {name!r} already. Choose another name.")
                 return
             saved.extend(conversation.messages, usage=conversation.usage)
             note_own(store, name, os.environ)

@@ -17,9 +17,9 @@ def clean_history(arguments: Namespace, terminal: Terminal) -> int:
     """Print the history on stdout, or write it to the file of --fix. What was removed goes to stderr."""
     given = (arguments.to, arguments.origin, arguments.base_url, arguments.thinking)
     if any(value is not None for value in given) or arguments.other_account or arguments.json:
-        raise ConfigError("--clean takes no other option but --fix and -q. To do: leave them out.")
+        raise ConfigError("--clean takes no other option but --fix and -q. Leave them out.")
     if arguments.file is None:
-        raise ConfigError("there is no history. To do: name its file; `-` reads standard input.")
+        raise ConfigError("there is no history. Name its file; `-` reads standard input.")
     with open_chunks(arguments.file) as chunks:
         data = b"".join(chunks)
     history, is_lines = parse_history(data)

@@ -43,7 +43,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     """Print the settings on stdout, or trust the file of the current folder."""
     words: list[str] = arguments.words
     if (arguments.action, len(words)) not in _WORDS:
-        raise ConfigError(f"`asides config` is used so: {_USAGE}. To do: quote a value that has blanks.")
+        raise ConfigError(f"`asides config` is used so: {_USAGE}. Quote a value that has blanks.")
     match arguments.action:
         case "get":
             get_setting(words[0], terminal, as_json=arguments.json)

@@ -36,7 +36,7 @@ def find_user_file() -> Path:
         return Path(named)
     folder = find_config_folder(os.environ)
     if folder is None:
-        raise ConfigError("there is no home folder for settings. To do: set HOME or XDG_CONFIG_HOME.")
+        raise ConfigError("there is no home folder for settings. Set HOME or XDG_CONFIG_HOME.")
     return folder / FILE_NAME
 
 
@@ -62,9 +62,9 @@ def _look_up(settings: Settings, name: str) -> tuple[Any, str]:
         return next((value, origin) for each, value, origin in settings.entries() if each == name)
     first, *rest = parse_name(name)
     if first == "providers":
-        raise ConfigError("rows may hold secrets, so they are not printed here. To do: run `asides providers NAME`.")
+        raise ConfigError("rows may hold secrets, so they are not printed here. Run `asides providers NAME`.")
     if first == MCP_TABLES:
-        raise ConfigError("MCP servers may hold secrets, so they are not printed. To do: look into the settings file.")
+        raise ConfigError("MCP servers may hold secrets, so they are not printed. Look into the settings file.")
     group: Any = msgspec.to_builtins(getattr(settings, first)) if first in settings.__struct_fields__ else None
     if first in GROUPS and isinstance(group, dict):
         group = {key: show_value(value) for key, value in group.items()}

@@ -76,7 +76,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 def _find_client(name: str | None) -> KnownClient:
     names = ", ".join(CLIENTS)
     if name is None:
-        raise ConfigError(f"which client? To do: write `asides connect NAME`, with one of {names}.")
+        raise ConfigError(f"which client? Write `asides connect NAME`, with one of {names}.")
     if name in CLIENTS:
         return CLIENTS[name]
     near = find_near_name(name.lower(), CLIENTS)
@@ -95,7 +95,7 @@ def _check_url(text: str) -> str:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise ConfigError(f"{escape_controls(text)!r} is no address of a gateway. To do: write it as {DEFAULT_URL}.")
+        raise ConfigError(f"{escape_controls(text)!r} is no address of a gateway. Write it as {DEFAULT_URL}.")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = re.sub(r"/(?:v1|v1beta)$", "", parts.path.rstrip("/"))
     return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{path}"
@@ -105,7 +105,7 @@ def _find_url(settings: Settings) -> str:
     """The address at which `asides serve` with these settings is reached from this machine."""
     host, port = settings.gateway.host.strip("[]"), settings.gateway.port
     if not port:
-        raise ConfigError("the gateway of your settings takes a free port each time. To do: add --url.")
+        raise ConfigError("the gateway of your settings takes a free port each time. Add --url.")
     if host in ("", "0.0.0.0", "::", "localhost"):  # noqa: S104 - every address, so this machine's own
         host = "127.0.0.1"
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -168,7 +168,7 @@ def _check_model(
         if route.is_bare and not is_elsewhere and not _has_key(client, builder):
             terminal.print_note(
                 f"warning: {name} names no provider, no alias and no route, so the gateway takes it for a model of "
-                f"{target.provider.title}, and no key for that is known here. To do: write PROVIDER:MODEL."
+                f"{target.provider.title}, and no key for that is known here. Write PROVIDER:MODEL."
             )
 
 
@@ -269,7 +269,7 @@ def _describe(name: str, client: KnownClient, setup: Setup, gateway: Gateway) ->
 def _change_files(arguments: Namespace, setup: Setup, terminal: Terminal) -> None:
     if not setup.files:
         what = "undo: it has no file" if arguments.undo else "write: variables are its way"
-        raise ConfigError(f"{arguments.client} has nothing to {what}. To do: leave the option out.")
+        raise ConfigError(f"{arguments.client} has nothing to {what}. Leave the option out.")
     for file in setup.files:
         written = restore_file(file) if arguments.undo else write_file(file)
         for line in _describe_written(written, is_undone=arguments.undo):
@@ -334,10 +334,10 @@ def _fetch_status(url: str, path: str, key: str = "") -> int | None:
 
 def _describe_gateway(gateway: Gateway, url: str, key: Value) -> list[str]:
     if not gateway.answers:
-        return [f"no gateway answers at {url} yet. To do: run `asides serve`."]
+        return [f"no gateway answers at {url} yet. Run `asides serve`."]
     if not gateway.needs_key:
         return [f"the gateway answers at {url}."]
     if key == PLACEHOLDER:
-        return [f"the gateway at {url} needs a key. To do: add --key-env NAME, with the variable that holds it."]
+        return [f"the gateway at {url} needs a key. Add --key-env NAME, with the variable that holds it."]
     where = f" in {key.name}" if isinstance(key, FromVariable) else ""
-    return [f"the gateway at {url} does not take the key{where}. To do: check it."]
+    return [f"the gateway at {url} does not take the key{where}. Check it."]

@@ -48,7 +48,7 @@ class Access(NamedTuple):
     def name_model(self, client: str) -> str:
         """The model, for a client that has none of its own."""
         if self.model is None:
-            raise ConfigError(f"{client} needs the name of a model. To do: add --model PROVIDER:MODEL.")
+            raise ConfigError(f"{client} needs the name of a model. Add --model PROVIDER:MODEL.")
         return self.model
 
 
@@ -122,7 +122,7 @@ def _build_claude(access: Access, home: Path, environ: Mapping[str, str]) -> Set
     absent = tuple(path for path in sources if path not in values)
     notes = ["/model lists the gateway's models under names that begin with claude or anthropic."]
     if environ.get("ANTHROPIC_API_KEY"):
-        notes.append("ANTHROPIC_API_KEY is set too. To do: unset it, or Claude Code asks which key to use.")
+        notes.append("ANTHROPIC_API_KEY is set too. Unset it, or Claude Code asks which key to use.")
     return Setup(
         {"ANTHROPIC_BASE_URL": access.url, "ANTHROPIC_AUTH_TOKEN": key, **settings},
         (ConfigFile(folder / "settings.json", "json", values, absent=absent),),

@@ -164,7 +164,7 @@ def _read_backup(path: Path) -> str | None:
     """The file as it was before the first change; None if none is kept. It is read before anything is changed."""
     if path.is_symlink():
         # We make none: whoever did wants the file copied to another place, or another one taken for it.
-        raise ConfigError(f"{path} is a link, and no copy that we made. Nothing was changed. To do: remove it.")
+        raise ConfigError(f"{path} is a link, and no copy that we made. Nothing was changed. Remove it.")
     return _read(path)
 
 
@@ -173,7 +173,7 @@ def _parse(text: str, file: ConfigFile) -> Any:
         document = _FORMATS[file.format].parse(text)
     except (ConfigError, ValueError, RecursionError) as problem:  # A ValueError: no TOML, or a number without an end.
         raise ConfigError(
-            f"{file.path} cannot be read: {str(problem).rstrip('.')}. Nothing was changed. To do: repair it there."
+            f"{file.path} cannot be read: {str(problem).rstrip('.')}. Nothing was changed. Repair it there."
         ) from None
     if not isinstance(document, dict):
         raise ConfigError(f"{file.path} holds no object, so nothing can be added. Nothing was changed.")

@@ -41,7 +41,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     if arguments.file is None:
         return _check_servers(settings, arguments, terminal)
     if arguments.to is None:
-        raise ConfigError("whom is the history for? To do: name the model that gets it next with --to PROVIDER:MODEL.")
+        raise ConfigError("whom is the history for? Name the model that gets it next with --to PROVIDER:MODEL.")
     with open_chunks(arguments.file) as chunks:
         data = b"".join(chunks)
     history, is_lines = parse_history(data)
@@ -82,7 +82,7 @@ def _choose_code(found: Diagnosis, *, is_fixed: bool) -> Exit:
 def _check_servers(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
     given = [arguments.to, arguments.fix, arguments.origin, arguments.base_url, arguments.thinking]
     if any(value is not None for value in given) or arguments.other_account or arguments.format != "auto":
-        raise ConfigError("there is no history. To do: name its file; `-` reads standard input.")
+        raise ConfigError("there is no history. Name its file; `-` reads standard input.")
     check_servers = load_entry(PARTS, "check_servers")
     if check_servers is None:
         raise explain_missing("a check of the servers", "gateway")
@@ -121,7 +121,7 @@ def write_history(name: str, source: str, content: bytes, data: bytes) -> None:
             return
         original = path.with_name(f"{path.name}.orig")
         if original.exists():
-            raise ConfigError(f"{original} exists, and the input would be kept there. To do: write to another file.")
+            raise ConfigError(f"{original} exists, and the input would be kept there. Write to another file.")
         write_file(original, data)
     write_file(path, content)
 

@@ -84,7 +84,7 @@ def _check_arguments(arguments: Namespace) -> None:
         (arguments.continue_last, "--continue"),
     ):
         if given:
-            raise ConfigError(f"--each takes its questions from its file, without {name}. To do: leave one out.")
+            raise ConfigError(f"--each takes its questions from its file, without {name}. Leave one out.")
 
 
 class _Each:

@@ -69,4 +69,4 @@ def _quote(name: str, value: str) -> str:
     for mark in "'\"`":
         if mark not in value and "\n" not in value and "\r" not in value:
             return f"{mark}{value}{mark}"
-    raise ConfigError(f"the value of {name} cannot be written to a .env file. To do: set it in your shell.")
+    raise ConfigError(f"the value of {name} cannot be written to a .env file. Set it in your shell.")

@@ -17,7 +17,7 @@ Path = tuple[str, ...]
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _WORD = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|[-+0-9.eE]+|true|false|null')
 _DEEPEST = 100
-_BY_HAND = "To do: change the file by hand."
+_BY_HAND = "Change the file by hand."
 
 
 class _Member(NamedTuple):

@@ -69,7 +69,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 
 def _list(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> int:
     if arguments.words:
-        raise ConfigError(f"list takes no name. To do: `asides history show {arguments.words[0]}` prints one.")
+        raise ConfigError(f"list takes no name. Run `asides history show {arguments.words[0]}` prints one.")
     infos = store.list_infos(arguments.limit)
     if arguments.json:
         print_json(terminal, [_encode_info(info) for info in infos])
@@ -191,7 +191,7 @@ def _encode_message(message: Message, *, thinking: bool) -> dict[str, Any]:
 def _search(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> int:
     words = [word.casefold() for word in arguments.words if word.strip()]
     if not words:
-        raise ConfigError("there is nothing to search. To do: write `asides history search WORD …`.")
+        raise ConfigError("there is nothing to search. Write `asides history search WORD …`.")
     found = 0
     hits: list[dict[str, Any]] = []
     # One conversation at a time: a store may be larger than the memory.
@@ -244,7 +244,7 @@ def _export(store: DatabaseStore, arguments: Namespace, settings: Settings, term
             parse_format(arguments.format)
         except ConfigError:
             known = "json, markdown, openai, anthropic or responses"
-            raise ConfigError(f"--format {arguments.format!r} is not known. To do: use {known}.") from None
+            raise ConfigError(f"--format {arguments.format!r} is not known. Use {known}.") from None
     saved = _load(store, arguments)
     heading, with_thinking = saved.about.heading, bool(arguments.show_thinking)
     messages, rows = _limit_thinking(saved.messages, settings, "app"), settings.providers
@@ -272,7 +272,7 @@ def _export(store: DatabaseStore, arguments: Namespace, settings: Settings, term
 
 def _rename(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> int:
     if len(arguments.words) != 2:
-        raise ConfigError("rename takes two names. To do: write `asides history rename NAME NEW`.")
+        raise ConfigError("rename takes two names. Write `asides history rename NAME NEW`.")
     name, new = arguments.words[0], arguments.words[1].strip()
     if store.about(name) is None:
         raise _build_name_error(name, store)
@@ -283,7 +283,7 @@ def _rename(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> i
 
 def _remove(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> int:
     if arguments.all == bool(arguments.words):
-        raise ConfigError("rm deletes what you name. To do: write `asides history rm NAME …`, or --all.")
+        raise ConfigError("rm deletes what you name. Write `asides history rm NAME …`, or --all.")
     names = store.names() if arguments.all else tuple(dict.fromkeys(arguments.words))
     for name in names:
         if store.about(name) is None:
@@ -298,7 +298,7 @@ def _remove(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> i
                 terminal.print_info("nothing was deleted.")
                 return Exit.DONE
         elif arguments.all:
-            raise ConfigError("--all deletes every conversation, and nobody is there to ask. To do: add --yes.")
+            raise ConfigError("--all deletes every conversation, and nobody is there to ask. Add --yes.")
     deleted = sum(store.delete(name) for name in names)
     terminal.print_note(f"({deleted} deleted)")
     return Exit.DONE
@@ -316,10 +316,10 @@ def _confirm() -> bool:
 def _load(store: DatabaseStore, arguments: Namespace) -> ConversationSnapshot:
     """The conversation that is named; without a name, the last one."""
     if len(arguments.words) > 1:
-        raise ConfigError(f"{arguments.action} takes one name. To do: put a name with blanks in quotes.")
+        raise ConfigError(f"{arguments.action} takes one name. Put a name with blanks in quotes.")
     names = arguments.words or store.names()[:1]
     if not names:
-        raise ConfigError("no conversation is saved. To do: `--conversation NAME` with ask or chat saves one.")
+        raise ConfigError("no conversation is saved. Run `--conversation NAME` with ask or chat saves one.")
     saved = store.load(names[0])
     if saved is None:
         raise _build_name_error(names[0], store)

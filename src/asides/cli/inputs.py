@@ -82,7 +82,7 @@ def _read_piped_file() -> Part:
 
     data = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
     if not data:
-        raise ConfigError("-f - attaches what is piped in, and nothing is. To do: pipe a file in once, or name one.")
+        raise ConfigError("-f - attaches what is piped in, and nothing is. Pipe a file in once, or name one.")
     return read_attachment(data, "-f -")
 
 
@@ -242,9 +242,7 @@ def _load_tools(reference: str) -> list[Runnable]:
         return [_get_tool(module, place, name)]
     found = [value for value in vars(module).values() if isinstance(value, FunctionTool)]
     if not found:
-        raise ConfigError(
-            f"{place} marks nothing with @asides.tool. To do: mark a function, or name one as {place}:NAME."
-        )
+        raise ConfigError(f"{place} marks nothing with @asides.tool. Mark a function, or name one as {place}:NAME.")
     return list(found)
 
 
@@ -256,7 +254,7 @@ def _get_tool(module: ModuleType, place: str, name: str) -> Runnable:
         value = getattr(value, step, None)
     runnable = None if value is None else find_runnable(value)
     if runnable is None:
-        raise ConfigError(f"{place} has no tool called {name}. To do: name one of its functions.")
+        raise ConfigError(f"{place} has no tool called {name}. Name one of its functions.")
     return runnable
 
 
@@ -276,7 +274,7 @@ def _load_module(place: str) -> ModuleType:
         raise
     except SystemExit:
         raise ConfigError(
-            f"the tools of {place} cannot be loaded: loading it ends the program. To do: remove the exit."
+            f"the tools of {place} cannot be loaded: loading it ends the program. Remove the exit."
         ) from None
     except Exception as error:  # noqa: BLE001 - it is the user's code, and its error is for the user to see
         raise ConfigError(f"the tools of {place} cannot be loaded: {type(error).__name__}: {error}.") from None

@@ -85,7 +85,7 @@ def _refuse_words(arguments: Namespace) -> None:
 
 def _set(arguments: Namespace, path: Path, terminal: Terminal) -> None:
     if arguments.name is None:
-        raise ConfigError("whose key? To do: write `asides keys set PROVIDER`; `asides providers` lists the names.")
+        raise ConfigError("whose key? Write `asides keys set PROVIDER`; `asides providers` lists the names.")
     _refuse_key_as_argument(arguments)
     rows = read_settings(terminal).providers
     row = _find_row(arguments.name, rows, any_name=arguments.any_name)
@@ -114,7 +114,7 @@ def _refuse_key_as_argument(arguments: Namespace) -> None:
         return
     raise ConfigError(
         "a key does not belong on the command line: other users can read it there, and the shell keeps it in its "
-        "history. To do: write `asides keys set PROVIDER`, and paste the key when asked, or pipe it in; if the key you "
+        "history. Write `asides keys set PROVIDER`, and paste the key when asked, or pipe it in; if the key you "
         "wrote is real, make a new one."
     )
 
@@ -146,7 +146,7 @@ def _read_input(row: Provider) -> str:
     key = read_key(text, row, "standard input").reveal()
     if name_cloud(row) == "aws" and re.fullmatch(_ACCESS_KEY_ID, key):
         raise ConfigError(
-            "that is the id of a pair of keys and works only with its secret. To do: store the pair with `aws "
+            "that is the id of a pair of keys and works only with its secret. Store the pair with `aws "
             f"configure`, which asides reads (extra asides[aws]); {row.name} takes an API key here."
         )
     return key
@@ -160,7 +160,7 @@ def _prompt(text: str) -> str:
             warnings.simplefilter("error", GetPassWarning)
             return getpass(text)
     except GetPassWarning:
-        raise ConfigError("this terminal would show the key. To do: pipe it into `asides keys set`.") from None
+        raise ConfigError("this terminal would show the key. Pipe it into `asides keys set`.") from None
     except EOFError:
         return ""
 
@@ -179,7 +179,7 @@ def _change(path: Path, change: Callable[[dict[str, str]], None]) -> None:
 
 def _remove(arguments: Namespace, path: Path, terminal: Terminal) -> None:
     if arguments.name is None or arguments.words:
-        raise ConfigError("which key? To do: write `asides keys remove PROVIDER`; `asides keys list` lists them.")
+        raise ConfigError("which key? Write `asides keys remove PROVIDER`; `asides keys list` lists them.")
     name: str = arguments.name
     if name not in read_key_file(path).keys:
         name = find_provider(name, read_settings(terminal).providers).name
@@ -210,7 +210,7 @@ def _list(arguments: Namespace, path: Path, terminal: Terminal) -> None:
         print_json(terminal, {"path": str(path), "keys": listed})
         return
     if not listed:
-        terminal.print_info("no key is set. To do: run `asides keys set PROVIDER`, or set the provider's variable.")
+        terminal.print_info("no key is set. Run `asides keys set PROVIDER`, or set the provider's variable.")
         return
     table = [(escape_controls(entry["provider"]), _format_source(entry), _format_length(entry)) for entry in listed]
     print_lines(terminal, format_columns([("PROVIDER", "KEY FROM", "KEY"), *table]))

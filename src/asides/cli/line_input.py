@@ -228,7 +228,7 @@ def edit_text(text: str, environ: Mapping[str, str]) -> str:
     except (OSError, ValueError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else str(problem)
         raise ConfigError(
-            f"the editor {command} cannot be used: {reason}. To do: set EDITOR to one that is installed."
+            f"the editor {command} cannot be used: {reason}. Set EDITOR to one that is installed."
         ) from None
     finally:
         with suppress(OSError):

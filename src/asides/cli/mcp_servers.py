@@ -85,7 +85,7 @@ def _refuse_same_names(tools: Iterable[McpTool]) -> None:
     for tool in tools:
         if tool.tool.name in seen:
             raise ConfigError(
-                f"two MCP servers have a tool {tool.tool.name!r}. To do: name each server once, or give "
+                f"two MCP servers have a tool {tool.tool.name!r}. Name each server once, or give "
                 "them names of their own, as [mcp.NAME] in asides.toml."
             )
         seen.add(tool.tool.name)
@@ -141,7 +141,7 @@ def _read_file(path: str, chosen: str) -> Iterator[McpServer]:
     document = read_json_file(path, _OPTION)
     servers = document.get("mcpServers", document.get("servers"))
     if not isinstance(servers, dict) or not servers:
-        raise ConfigError(f'{_OPTION} {path} names no server. To do: write {{"mcpServers": {{"NAME": {{…}}}}}}.')
+        raise ConfigError(f'{_OPTION} {path} names no server. Write {{"mcpServers": {{"NAME": {{…}}}}}}.')
     if chosen and chosen not in servers:
         raise ConfigError(f"{_OPTION} {path} has no server {chosen!r}; it has {', '.join(map(str, servers))}.")
     for name, table in servers.items():
@@ -198,5 +198,5 @@ class _Expander:
         name = found[1] or found[2]
         value = os.environ.get(name)
         if value is None:
-            raise ConfigError(f"{self._where} uses ${name}, which is not in the environment. To do: set it.")
+            raise ConfigError(f"{self._where} uses ${name}, which is not in the environment. Set it.")
         return value

@@ -165,7 +165,7 @@ def _refresh(named: str | None, arguments: Namespace, terminal: Terminal) -> int
     from asides.client import Client
 
     if named is None:
-        raise ConfigError("--refresh asks one provider for its models. To do: name it with -m PROVIDER.")
+        raise ConfigError("--refresh asks one provider for its models. Name it with -m PROVIDER.")
     settings = read_settings(terminal)
     name, _, only = named.partition(":")
     row = find_provider(name, settings.providers)

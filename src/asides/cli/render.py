@@ -237,7 +237,19 @@ def _describe_outcome(reply: Reply) -> str | None:
 
 def describe_error(error: AsidesError) -> str:
     """An error message for the command line. It names options where the library names Python arguments."""
-    return name_options(" ".join(str(error).split()))
+    return _write_advice(name_options(" ".join(str(error).split())))
+
+
+_ADVICE = re.compile(r"(?:^|(?<= ))To do: (`|pip |chmod )?(\S?)")
+
+
+def _write_advice(text: str) -> str:
+    """The text with its advice, which the library marks with "To do:", as a sentence of its own."""
+
+    def begin(found: re.Match[str]) -> str:
+        return f"Run {found[1]}{found[2]}" if found[1] else found[2].upper()
+
+    return _ADVICE.sub(begin, text)
 
 
 def name_options(text: str) -> str:

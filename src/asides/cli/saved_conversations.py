@@ -36,7 +36,7 @@ def find_state_folder(environ: Mapping[str, str]) -> Path:
         return Path(folder) / "asides"
     home = environ.get("HOME", "").strip() or environ.get("USERPROFILE", "").strip()
     if not home:
-        raise ConfigError(f"there is no home folder to save conversations in. To do: set {FOLDER_VARIABLE}.")
+        raise ConfigError(f"there is no home folder to save conversations in. Set {FOLDER_VARIABLE}.")
     return Path(home) / ".local" / "state" / "asides"
 
 
@@ -58,7 +58,7 @@ def open_store(environ: Mapping[str, str], *, create: bool = True) -> DatabaseSt
         make_private_folder(folder)
     except OSError as error:
         raise ConfigError(
-            f"the folder for conversations {folder} cannot be created: {error.strerror or error}. To do: set "
+            f"the folder for conversations {folder} cannot be created: {error.strerror or error}. Set "
             f"{FOLDER_VARIABLE} to another one."
         ) from None
     return SqliteStore(folder / STORE_FILE)
@@ -97,7 +97,7 @@ def read_conversation_name(arguments: Namespace, environ: Mapping[str, str]) -> 
         name = next((each for each in _list_latest(store, environ) if store.about(each) is not None), None)
     if name is None:
         raise ConfigError(
-            "no conversation is saved yet, so there is none to continue. To do: save one with `--conversation NAME`, "
+            "no conversation is saved yet, so there is none to continue. Save one with `--conversation NAME`, "
             "or with /keep NAME in the chat; the setting keep_conversations says what is saved without a name."
         )
     return name

@@ -36,11 +36,11 @@ _DEEPEST = 20
 def parse_schema_notation(text: str, where: str) -> _Schema:
     """The JSON schema of an object with these fields. Raises ConfigError that names `where` and the place."""
     if len(text) > _MOST_CHARACTERS:
-        raise ConfigError(f"{where} is longer than {_MOST_CHARACTERS} characters. To do: write a JSON schema.")
+        raise ConfigError(f"{where} is longer than {_MOST_CHARACTERS} characters. Write a JSON schema.")
     parser = _Parser(text, where)
     schema = parser.read_fields(closing="")
     if not schema["properties"]:
-        raise ConfigError(f'{where} names no field. To do: write names, such as "name, age int, tags list[str]".')
+        raise ConfigError(f'{where} names no field. Write names, such as "name, age int, tags list[str]".')
     return schema
 
 

@@ -18,7 +18,7 @@ _OPTIONS = ("model", "thinking", "schema", "max_tokens", "temperature", "top_p",
 def apply_template(arguments: Namespace, settings: Settings) -> None:
     """Put the template into the arguments: the options that were not given, and `fill_prompt` for the question."""
     if arguments.template is None:
-        raise ConfigError("-p fills a placeholder of a template. To do: name the template with -T NAME.")
+        raise ConfigError("-p fills a placeholder of a template. Name the template with -T NAME.")
     template = _find_template(arguments.template, settings)
     values = _read_values(arguments.param)
     system = template.fill_system(values)
@@ -37,13 +37,13 @@ def _find_template(name: str, settings: Settings) -> Template:
         return found
     if any(entry.name == f"templates.{name}" for entry in settings.ignored):
         raise ConfigError(
-            f"the template {name!r} comes from a file that is not trusted. To do: read the file; if you trust it, run "
+            f"the template {name!r} comes from a file that is not trusted. Read the file; if you trust it, run "
             "`asides config trust`."
         )
     if settings.templates:
         otherwise = f"there are {', '.join(settings.templates)}."
     else:
-        otherwise = f"the settings have none. To do: write [templates.{name}] into asides.toml."
+        otherwise = f"the settings have none. Write [templates.{name}] into asides.toml."
     raise ConfigError(f"no template is called {name!r}; {suggest_name(name, settings.templates, otherwise)}")
 
 
@@ -52,8 +52,8 @@ def _read_values(given: Sequence[str]) -> dict[str, str]:
     for entry in given:
         name, equals, value = entry.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"-p {entry} is not understood. To do: write -p NAME=VALUE.")
+            raise ConfigError(f"-p {entry} is not understood. Write -p NAME=VALUE.")
         if name.strip() in values:
-            raise ConfigError(f"-p {name.strip()} is given twice. To do: give one value.")
+            raise ConfigError(f"-p {name.strip()} is given twice. Give one value.")
         values[name.strip()] = clean_text(value)
     return values

@@ -105,7 +105,7 @@ def _change_record(environ: Mapping[str, str], change: Callable[[dict[str, str]]
     """Read, change and write the record. Of two commands at once, neither loses what the other records."""
     folder = find_config_folder(environ)
     if folder is None:
-        raise ConfigError("there is no home folder to record trusted files in. To do: set HOME or XDG_CONFIG_HOME.")
+        raise ConfigError("there is no home folder to record trusted files in. Set HOME or XDG_CONFIG_HOME.")
     path = folder / RECORD
     what = f"the record {path}"
     with hold_lock(path, what):

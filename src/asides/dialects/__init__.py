@@ -59,6 +59,13 @@ def find_dialect(name: str) -> Dialect:
     return _validate(name, _load(name, found) if isinstance(found, str) else found)
 
 
+def load_dialect(name: str) -> None:
+    """Import the modules of a dialect that encode requests and decode replies."""
+    if (resolved := resolve_alias(name)) in DIALECTS:
+        for part in ("encode", "decode"):
+            import_module(f"asides.dialects.{resolved}.{part}")
+
+
 def is_known(name: str) -> bool:
     """Whether there is a dialect of this name. The dialect is not loaded."""
     return resolve_alias(name) in DIALECTS or name in _registered or name in _list_installed()

@@ -24,6 +24,8 @@ from asides.values.reply import Output_co, Reply
 
 if TYPE_CHECKING:
     from asides.agents.outputs.expected_output import PartialOutput
+    from asides.providers.provider import Target  # async only
+    from asides.providers.quirks import Tags  # async only
     from asides.values.visibility import Visibility
 
 Item = TypeVar("Item")
@@ -163,6 +165,30 @@ async def run_flow(
     return state.whole
 
 
+_prepared: set[tuple[str, Tags]] = set()  # async only
+_MOST_PREPARED = 64  # async only
+
+
+async def prepare(target: Target) -> None:  # async only
+    """Import a dialect and compile the patterns of its tags, in a thread. The first call must not hold the loop."""
+    key = (target.dialect, target.facts.tags)
+    if key not in _prepared and len(_prepared) < _MOST_PREPARED:
+        await asyncio.to_thread(_prepare, *key)
+        _prepared.add(key)
+
+
+def _prepare(dialect: str, tags: Tags) -> None:  # async only
+    from asides.dialects import load_dialect
+    from asides.wire.inline_tags.splitter import Splitter
+
+    load_dialect(dialect)
+    for late in (False, True) if tags else ():
+        splitter = Splitter(tags, late=late)
+        for piece in ("<", "a>", "b", "<"):
+            splitter.feed(piece)
+        splitter.finish()
+
+
 class AsyncDriver:
     """Drives a flow. It holds no reference to its stream, so that an unused stream is garbage-collected and closed."""
 
@@ -212,6 +238,7 @@ class AsyncDriver:
     async def batches(self) -> AsyncGenerator[list[Any], None]:
         """Carry out each step of the flow; yield what it emits. Ends early when the stream is closed."""
         state = self.state
+        await prepare(state.call.target)  # async only
         flow = state.begin()
         planner = state.planner  # async only
         read: Callable[[float | None], Awaitable[bytes]] | None = None

@@ -61,7 +61,7 @@ def test_a_batch_is_run_looked_at_and_resumed(
     assert (code, out) == (9, "")
     assert err.startswith("1 of 2 requests answered, for 3 rows, 1 failed, ")
     assert "The first error: BadRequest: " in err
-    assert err.endswith("To do: run `asides batch resume out.jsonl` to ask these again.\n")
+    assert err.endswith("Run `asides batch resume out.jsonl` to ask these again.\n")
     code, out, _ = here(capsys, "batch", "status", "out.jsonl", "--json")
     status = json.loads(out)
     assert (status["state"], status["rows"], status["done"], status["failed"]) == ("finished", 3, 1, 1)
@@ -107,7 +107,7 @@ def test_resume_goes_the_way_of_the_ledger_or_says_so(
     here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server))
     code, out, err = here(capsys, "batch", "resume", "out.jsonl", "--via", "vendor")
     assert (code, out) == (2, "")
-    assert "out.jsonl is via live, and resume goes on the same way, not via vendor. To do: leave out --via" in err
+    assert "out.jsonl is via live, and resume goes on the same way, not via vendor. Leave out --via" in err
     parrot.fails = False
     assert here(capsys, "batch", "resume", "out.jsonl", "--via", "live").code == 0
 
@@ -196,7 +196,7 @@ def test_a_batch_with_a_name_is_found_by_it(capsys: pytest.CaptureFixture[str], 
     assert (code, "no batch has the name 'another'" in err) == (2, True)
     code, _, err = here(capsys, "batch", "resume", "out.jsonl", *at(server))
     assert code == 2
-    assert "there is no batch for out.jsonl in the ledger out.jsonl.ledger. To do: name it: --name" in err
+    assert "there is no batch for out.jsonl in the ledger out.jsonl.ledger. Name it: --name" in err
     assert "'mine'" in err
 
 
@@ -270,9 +270,9 @@ def test_a_batch_whose_rows_are_not_all_loaded_says_what_to_do(
         file.write("nonsense\n")
     assert here(capsys, *run).code == 2
     code, out, _ = here(capsys, "batch", "status", "out.jsonl")
-    assert (code, "out.jsonl: loading, " in out, "run `asides batch run` again" in out) == (0, True, True)
+    assert (code, "out.jsonl: loading, " in out, "Run `asides batch run` again" in out) == (0, True, True)
     code, _, err = here(capsys, "batch", "cancel", "out.jsonl")
-    assert (code, "To do: run `asides batch run` again with the same arguments to go on." in err) == (0, True)
+    assert (code, "Run `asides batch run` again with the same arguments to go on." in err) == (0, True)
     code, _, err = here(capsys, "batch", "resume", "out.jsonl")
     assert (code, "were not all loaded" in err) == (2, True)
     assert parrot.asked == []

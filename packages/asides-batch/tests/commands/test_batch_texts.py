@@ -23,18 +23,16 @@ def make_arguments(**fields: Any) -> Namespace:
 
 
 def test_the_advice_can_be_typed_and_has_no_password() -> None:
-    assert advise(make_arguments()) == "To do: run `asides batch resume 'my out.jsonl'` to go on."
+    assert advise(make_arguments()) == "Run `asides batch resume 'my out.jsonl'` to go on."
     shared = make_arguments(output=None, path="out", ledger="postgresql://me:hunter2@host/x", name="n")
-    assert advise(shared, "then") == "To do: run `asides batch resume out --ledger URL --name n` then."
+    assert advise(shared, "then") == "Run `asides batch resume out --ledger URL --name n` then."
 
 
 @pytest.mark.parametrize("fields", [{"state": "loading"}, {"state": "cancelled", "row_count": 0}])
 def test_a_batch_without_all_its_rows_is_run_again_and_not_resumed(fields: dict[str, Any]) -> None:
     status = make_status(**fields)
-    assert advise(make_arguments(), status=status) == (
-        "To do: run `asides batch run` again with the same arguments to go on."
-    )
-    assert describe(status)[-1].startswith("  its rows are not all loaded. To do: run `asides batch run` again")
+    assert advise(make_arguments(), status=status) == ("Run `asides batch run` again with the same arguments to go on.")
+    assert describe(status)[-1].startswith("  its rows are not all loaded. Run `asides batch run` again")
 
 
 def test_counts_tokens_and_cost() -> None:

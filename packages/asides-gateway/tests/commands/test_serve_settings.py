@@ -95,7 +95,7 @@ def test_what_is_ignored_is_told_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_folder_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="To do: name another one with --folder"):
+    with pytest.raises(ConfigError, match="Name another one with --folder"):
         ServeSettings({"folder": str(tmp_path / "file" / "x")}, {}, None).load()
     with pytest.raises(ConfigError, match="ASIDES_STATE"):
         ServeSettings({}, {}, None).load()

@@ -54,7 +54,7 @@ def test_check_tells_what_to_do_before_a_migration(empty_url: str, capsys: Captu
     answered, problem = missing.out.splitlines()
     assert " answered in " in answered
     assert problem.startswith("problem: steps are missing: ")
-    assert problem.endswith("To do: run `asides store migrate`")
+    assert problem.endswith("Run `asides store migrate`")
     here(capsys, "store", "migrate", empty_url)
     sound = here(capsys, "store", "check", "--json", empty_url)
     found = json.loads(sound.out)

@@ -66,6 +66,6 @@ def test_the_stage_says_why_it_cannot_open(tmp_path: Path, capsys: pytest.Captur
     assert main(["stage", "--port", "0", "--script", str(script)]) == 2
     assert "has no scene" in capsys.readouterr().err
     assert main(["stage", "--date", "soon", "--port", "0"]) == 2
-    assert 'write a day as "2026-11-15"' in capsys.readouterr().err
+    assert 'Write a day as "2026-11-15"' in capsys.readouterr().err
     assert main(["stage", "--host", "0.0.0.0", "--port", "0"]) == 2
     assert "use 127.0.0.1" in capsys.readouterr().err

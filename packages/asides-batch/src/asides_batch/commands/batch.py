@@ -73,7 +73,7 @@ def _check_arguments(arguments: Namespace) -> None:
     if arguments.output == _STDIN:
         raise ConfigError("-o names a file: a batch writes it anew when more is answered.")
     if arguments.file:
-        raise ConfigError("a batch takes its questions from its file, without -f. To do: leave it out.")
+        raise ConfigError("a batch takes its questions from its file, without -f. Leave it out.")
 
 
 def _open(arguments: Namespace, terminal: Terminal, progress: BatchProgress) -> AsyncBatch:
@@ -216,9 +216,9 @@ def _show_all(arguments: Namespace, terminal: Terminal) -> int:
     if store is not None and not arguments.ledger:
         places.append(store)
     if not places:
-        raise ConfigError("no batch has its ledger in this folder. To do: name the output of a batch.")
+        raise ConfigError("no batch has its ledger in this folder. Name the output of a batch.")
     if arguments.ledger and not is_postgres_url(arguments.ledger) and not Path(arguments.ledger).exists():
-        raise ConfigError(f"there is no ledger {arguments.ledger}. To do: check the name.")
+        raise ConfigError(f"there is no ledger {arguments.ledger}. Check the name.")
     found: list[BatchStatus] = []
     for place in places:
         try:
@@ -230,7 +230,7 @@ def _show_all(arguments: Namespace, terminal: Terminal) -> int:
     if arguments.name is not None:
         found = [status for status in found if status.name == arguments.name]
         if not found:
-            raise ConfigError(f"no batch has the name {arguments.name!r}. To do: leave out --name to see all.")
+            raise ConfigError(f"no batch has the name {arguments.name!r}. Leave out --name to see all.")
     if arguments.json:
         print_json(terminal, [_encode(status) for status in found])
     elif found:

@@ -15,8 +15,8 @@ from asides_batch.batch_status import BatchStatus, VendorBatchStatus
 def advise(arguments: Namespace, why: str = "to go on", status: BatchStatus | None = None) -> str:
     """How to go on. A batch whose rows are not all loaded cannot be resumed."""
     if status is not None and not status.has_rows:
-        return f"To do: run `asides batch run` again with the same arguments {why}."
-    return f"To do: run `{write_command(arguments, 'resume')}` {why}."
+        return f"Run `asides batch run` again with the same arguments {why}."
+    return f"Run `{write_command(arguments, 'resume')}` {why}."
 
 
 def write_command(arguments: Namespace, action: str) -> str:
@@ -49,7 +49,7 @@ def describe(status: BatchStatus) -> list[str]:
     named = "" if status.name in (status.output, Path(status.output).name) else f", --name {shlex.quote(status.name)}"
     lines.append(f"  {status.model or 'each row its own model'}, via {status.via}{named}")
     if not status.has_rows:
-        lines.append("  its rows are not all loaded. To do: run `asides batch run` again, unless a process loads them")
+        lines.append("  its rows are not all loaded. Run `asides batch run` again, unless a process loads them")
     if status.state == "running":
         left = "" if status.seconds_left is None else f", {describe_seconds(status.seconds_left)} left"
         lines.append(f"  {status.running} under way, {status.rate:.1f} requests a second{left}")

@@ -64,12 +64,12 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     action, *words = arguments.words or ["list"]
     if action not in _ACTIONS:
         # It may be a key that someone pasted, so it is not repeated.
-        raise ConfigError("`asides gateway key` is followed by an unknown word. To do: write create, list or revoke.")
+        raise ConfigError("`asides gateway key` is followed by an unknown word. Write create, list or revoke.")
     if action != "create":
         _refuse_options(arguments, _CREATE_OPTIONS, "key create")
     if words and action != "revoke":
         raise ConfigError(
-            f"`asides gateway key {action}` takes no name or id. To do: leave it out; --name gives a new key its name."
+            f"`asides gateway key {action}` takes no name or id. Leave it out; --name gives a new key its name."
         )
     # Before anything is opened: a mistake in an option leaves no trace.
     record = _read_record(arguments) if action == "create" else None
@@ -97,7 +97,7 @@ def _refuse_options(arguments: Namespace, names: Sequence[str], action: str) -> 
     given = next((name for name in names if getattr(arguments, name) not in (None, False)), None)
     if given is not None:
         option = f"--{given.replace('_', '-')}"
-        raise ConfigError(f"{option} belongs to `asides gateway {action}`. To do: leave it out.")
+        raise ConfigError(f"{option} belongs to `asides gateway {action}`. Leave it out.")
 
 
 @contextmanager
@@ -162,7 +162,7 @@ def _find_doubts(limits: KeyLimits, settings: Settings) -> Iterator[str]:
             yield f"the pattern {_show(pattern)} fits no model: no provider is called {_show(name)!r} here; {advice}"
     if limits.has_budget and find_spec("genai_prices") is None:
         yield (
-            "a key with a budget may ask only models whose price is known. To do: pip install 'asides[prices]' where "
+            "a key with a budget may ask only models whose price is known. Run pip install 'asides[prices]' where "
             "the gateway runs."
         )
 
@@ -172,11 +172,11 @@ def _read_record(arguments: Namespace) -> KeyRecord:
     now = time.time()
     name = _read_text("name", arguments.name)
     if not name:
-        raise ConfigError("the key has no name. To do: add --name, such as --name 'build server'.")
+        raise ConfigError("the key has no name. Add --name, such as --name 'build server'.")
     patterns = tuple(dict.fromkeys(pattern.strip() for pattern in arguments.model or ()))
     if not all(patterns) or len(patterns) > MAX_PATTERNS or any(len(each) > MAX_PATTERN for each in patterns):
         raise ConfigError(
-            f"--model has an empty or a too long pattern, or there are too many. To do: write at most {MAX_PATTERNS} "
+            f"--model has an empty or a too long pattern, or there are too many. Write at most {MAX_PATTERNS} "
             f"patterns of 1 to {MAX_PATTERN} characters."
         )
     limits = KeyLimits(
@@ -194,10 +194,10 @@ def _read_text(option: str, given: str | None) -> str:
     text = (given or "").strip()
     if given and not text and option != "name":
         # Otherwise the key would silently get a tenant of its own, instead of the one that it should share.
-        raise ConfigError(f"--{option} is empty. To do: leave it out, or give a text.")
+        raise ConfigError(f"--{option} is empty. Leave it out, or give a text.")
     if len(text) > MAX_NAME or not text.isprintable() or text.startswith(PREFIX):
         raise ConfigError(
-            f"--{option} is too long, not printable, or a key. To do: write at most {MAX_NAME} printable "
+            f"--{option} is too long, not printable, or a key. Write at most {MAX_NAME} printable "
             f"characters that do not begin with {PREFIX}."
         )
     return text
@@ -205,7 +205,7 @@ def _read_text(option: str, given: str | None) -> str:
 
 def _check_count(option: str, count: int | None) -> int | None:
     if count is not None and not 1 <= count <= MAX_COUNT:
-        raise ConfigError(f"--{option} {count} is out of range. To do: write a number from 1 to {MAX_COUNT}.")
+        raise ConfigError(f"--{option} {count} is out of range. Write a number from 1 to {MAX_COUNT}.")
     return count
 
 
@@ -217,8 +217,7 @@ def _read_money(option: str, text: str | None) -> Decimal | None:
         if amount.is_finite() and 0 < amount <= MOST_MONEY and amount == round(amount, 9):
             return amount
     raise ConfigError(
-        f"--{option} {text[:40]!r} is no amount of money. To do: write US dollars above 0, at most {MOST_MONEY}, such "
-        "as 2.50."
+        f"--{option} {text[:40]!r} is no amount of money. Write US dollars above 0, at most {MOST_MONEY}, such as 2.50."
     )
 
 
@@ -228,7 +227,7 @@ def _read_expiry(text: str | None, now: float) -> float | None:
     expires = read_time(text, now, "after")
     if expires is None or expires <= now:
         raise ConfigError(
-            f"--expires {text[:40]!r} is no time in the future. To do: write a span such as 12h, 30d or 4w, or a date "
+            f"--expires {text[:40]!r} is no time in the future. Write a span such as 12h, 30d or 4w, or a date "
             "in UTC such as 2027-01-31."
         )
     return expires
@@ -245,7 +244,7 @@ def _list(database: Database, arguments: Namespace, terminal: Terminal) -> int:
         print_json(terminal, [_encode(each, spending.get(each.id, Spending()), now) for each in records])
         return Exit.DONE
     if not records:
-        terminal.print_info("there are no keys. To do: `asides gateway key create --name NAME` makes one.")
+        terminal.print_info("there are no keys. Run `asides gateway key create --name NAME` makes one.")
         return Exit.DONE
     rows = [("ID", "NAME", "STATE", "TODAY", "MONTH", "LAST USED", "LIMITS")]
     for each in records:
@@ -322,7 +321,7 @@ def _revoke(
     words: Sequence[str], database: Database, settings: Settings, arguments: Namespace, terminal: Terminal
 ) -> int:
     if len(words) != 1:
-        raise ConfigError("name one key to revoke. To do: write `asides gateway key revoke ID`, or its name.")
+        raise ConfigError("name one key to revoke. Write `asides gateway key revoke ID`, or its name.")
     record = _find(words[0], database)
     if record.revoked is not None:
         terminal.print_info(f"the key {record.id} was revoked already, at {format_time(record.revoked)}.")
@@ -330,7 +329,7 @@ def _revoke(
     if not arguments.yes:
         if not (sys.stdin.isatty() and terminal.err_is_terminal):
             raise ConfigError(
-                "a revoked key never works again, and there is no terminal to ask at. To do: add --yes to revoke it."
+                "a revoked key never works again, and there is no terminal to ask at. Add --yes to revoke it."
             )
         terminal.print_note(f"revoke the key {record.id} ({_show(record.name)}) for good? [y/N]")
         if not _confirm():
@@ -353,7 +352,7 @@ def _find(word: str, database: Database) -> KeyRecord:
     found = database.run(lambda: find_named(word), writes=False)
     if not found:
         what = "the key that was given" if is_key else f"the id or the name {word[:MAX_NAME]!r}"
-        raise ConfigError(f"no key has {what}. To do: `asides gateway key list` shows them.")
+        raise ConfigError(f"no key has {what}. `asides gateway key list` shows them.")
     return found[0]
 
 

@@ -33,13 +33,13 @@ _HEADINGS = ("REQUESTS", "FAILED", "INPUT", "CACHED", "OUTPUT", "THINKING", "COS
 def check_usage(arguments: Namespace) -> tuple[float, Group]:
     """Since when and by what to add up. Raises ConfigError for wrong options."""
     if arguments.words:
-        raise ConfigError("`asides gateway usage` takes no further words. To do: --by and --since say what to add up.")
+        raise ConfigError("`asides gateway usage` takes no further words; --by and --since say what to add up.")
     if arguments.json and arguments.csv:
-        raise ConfigError("--json and --csv exclude each other. To do: leave one of them out.")
+        raise ConfigError("--json and --csv exclude each other. Leave one of them out.")
     by = arguments.by or _DEFAULT_GROUP
     if by not in get_args(Group):
         raise ConfigError(
-            f"--by {by[:40]!r} is unknown. To do: use {', '.join(get_args(Group)[:-1])} or {get_args(Group)[-1]}."
+            f"--by {by[:40]!r} is unknown. Use {', '.join(get_args(Group)[:-1])} or {get_args(Group)[-1]}."
         )
     return read_since(arguments.since or _DEFAULT_SPAN, time.time()), by
 
@@ -70,10 +70,10 @@ def _describe_unpriced(count: int) -> str:
 
 def _advise_on_prices(by: Group) -> str:
     if find_spec("genai_prices") is None:
-        return "To do: pip install 'asides[prices]' where the gateways run; new requests have a cost then."
+        return "Run pip install 'asides[prices]' where the gateways run; new requests have a cost then."
     if by == "model":
         return "Their models have `-` as their cost."
-    return "To do: --by model shows which models these are."
+    return "--by model shows which models these are."
 
 
 def read_since(text: str, now: float) -> float:
@@ -81,7 +81,7 @@ def read_since(text: str, now: float) -> float:
     since = read_time(text, now, "before")
     if since is None or since > now:
         raise ConfigError(
-            f"--since {text[:40]!r} is no time in the past. To do: write a span such as 24h, 7d or 4w, or a date in "
+            f"--since {text[:40]!r} is no time in the past. Write a span such as 24h, 7d or 4w, or a date in "
             "UTC such as 2026-11-01."
         )
     return max(since, 0.0)

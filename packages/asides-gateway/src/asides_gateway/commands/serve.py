@@ -110,7 +110,7 @@ def _check_packages() -> None:
     if missing:
         raise ConfigError(
             f"`asides serve` needs {', '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not "
-            "installed. To do: pip install 'asides[gateway]'."
+            "installed. Run pip install 'asides[gateway]'."
         )
 
 

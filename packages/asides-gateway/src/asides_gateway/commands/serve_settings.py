@@ -81,6 +81,6 @@ def find_folder(settings: Settings, environ: Mapping[str, str]) -> Path:
             raise PermissionError("it may not be written to")
     except OSError as problem:
         raise ConfigError(
-            f"the folder {folder} cannot be used: {problem.strerror or problem}. To do: name another one with --folder."
+            f"the folder {folder} cannot be used: {problem.strerror or problem}. Name another one with --folder."
         ) from None
     return folder

@@ -48,12 +48,12 @@ def _migrate(given: str | None, arguments: Namespace, terminal: Terminal) -> int
     url = given or _find_setting(terminal)
     if url is None:
         raise ConfigError(
-            "no database is named. To do: set ASIDES_STORE, or `store` in your asides.toml, or write its URL after "
+            "no database is named. Set ASIDES_STORE, or `store` in your asides.toml, or write its URL after "
             "`asides store migrate`."
         )
     if not is_postgres_url(url):
         raise ConfigError(
-            "only a PostgreSQL database is migrated; SQLite files are upgraded when they are opened. To do: name a URL "
+            "only a PostgreSQL database is migrated; SQLite files are upgraded when they are opened. Name a URL "
             "such as postgresql://user@host/name."
         )
     steps = list(check(url).missing) if arguments.dry_run else migrate(url)
@@ -87,7 +87,7 @@ def _check(given: str | None, arguments: Namespace, terminal: Terminal) -> int:
         seconds = time.monotonic() - began
         if state.missing:
             named = ", ".join(step.label for step in state.missing)
-            problems.append(f"steps are missing: {named}. To do: run `asides store migrate`")
+            problems.append(f"steps are missing: {named}. Run `asides store migrate`")
         if state.newer:
             notes.append(f"a newer asides has done the steps {', '.join(state.newer)}; this version works with them")
     if not problems:
