@@ -59,8 +59,8 @@ from bench.targets import Target
 
 CLIENTS = 32
 STREAMS = (100, 200)
-HISTORIES = (1, 50, 500)
-"""The messages of a request: every decision about one must cost little for each message of a long conversation."""
+HISTORIES = (1, 51, 501)
+"""The messages of a request, the last one the user's: each message of a long conversation must cost little."""
 SLOW = ("litellm",)
 """Gateways that get fewer requests and fewer rounds: one request takes them tens of milliseconds."""
 # caller's dialect → how asides relays it from a host that speaks chat

@@ -23,10 +23,10 @@ class Failed(Exception):
 
 
 def write_body(dialect: str, model: str, *, stream: bool, messages: int = 1) -> bytes:
-    """The request of a client of this dialect, with so many messages."""
-    roles = ("assistant", "user") if messages % 2 == 0 else ("user", "assistant")
+    """The request of a client of this dialect, with so many messages: an odd number."""
+    roles = ("user", "assistant")
     said = [{"role": roles[number % 2], "content": f"{number}: {QUESTION}"} for number in range(messages - 1)]
-    asked = [*said[messages % 2 == 0 :], {"role": "user", "content": QUESTION}]
+    asked = [*said, {"role": "user", "content": QUESTION}]
     body: dict[str, Any] = {
         "chat": {"model": model, "messages": asked},
         "messages": {"model": model, "messages": asked, "max_tokens": 4096},
