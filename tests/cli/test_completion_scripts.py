@@ -119,7 +119,7 @@ def test_bash_completes(line: str, found: list[str], home: Path) -> None:
 def test_bash_offers_every_command_and_every_option(home: Path) -> None:
     assert complete_in_bash(home, "asides ") == list(list_commands())
     for name in ("ask", "history", "batch"):
-        parser = find_parser(name.split())
+        parser = find_parser([name])
         options = [option for action in list_actions(parser) for option in action.option_strings]
         assert sorted(complete_in_bash(home, f"asides {name} -")) == sorted(options)
 
