@@ -45,7 +45,7 @@ def test_a_command_of_a_missing_package_says_what_installs_it(command: str, bare
         done = bare(*words)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == (
-            f"asides: `asides {command}` needs a package that is not installed. To do: pip install "
+            f"asides: `asides {command}` needs a package that is not installed. Run pip install "
             f"'asides[{EXTRAS[command]}]'.\n"
         )
 
@@ -62,7 +62,7 @@ def test_the_help_lists_what_is_installed(bare: Run) -> None:
 def test_without_the_stage_its_variable_says_what_installs_it(bare: Run) -> None:
     done = bare("ask", "-m", "openai:gpt-5", "Hi", ASIDES_STAGE="1")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "ASIDES_STAGE=1 needs a package that is not installed. To do: pip install 'asides[stage]'." in done.stderr
+    assert "ASIDES_STAGE=1 needs a package that is not installed. Run pip install 'asides[stage]'." in done.stderr
 
 
 def test_the_check_of_servers_comes_with_the_gateway(bare: Run) -> None:
