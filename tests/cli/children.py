@@ -174,6 +174,23 @@ class Keyboard:
                 return
         raise AssertionError(f"{text!r} did not appear; there is {self.seen[self._waited_for :]!r}")
 
+    def interrupt_to_end(self) -> int:
+        """Press Ctrl-C until the process ends, as a person does, and return the exit code."""
+        for _ in range(20):
+            self.interrupt()
+            if self._closes_within(5.0):
+                return self._child.wait(_PATIENCE_SECONDS)
+        raise AssertionError(f"it does not end; there is {self.seen[self._waited_for :]!r}")
+
+    def _closes_within(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if select.select([self._descriptor], [], [], left)[0]:
+                if not (data := _read(self._descriptor)):
+                    return True
+                self.seen += data
+        return False
+
     def _wait(self, text: str, seconds: float) -> bool:
         awaited = text.encode()
         fresh = _read_until(self._descriptor, awaited, self.seen[self._waited_for :], seconds)

@@ -277,8 +277,7 @@ def test_the_json_of_a_run_that_was_stopped_has_its_steps(stage: OpenStage, tool
         ) as keyboard,
     ):
         keyboard.wait_for("nap(hours=8)")
-        keyboard.interrupt()
-        code = keyboard.end()
+        code = keyboard.interrupt_to_end()
     fields = json.loads(out.read_text(encoding="utf-8"))
     assert (code, fields["error"]["type"]) == (130, "Interrupted")
     assert fields["steps"][0]["results"][0]["text"] == "blue"

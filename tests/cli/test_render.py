@@ -107,8 +107,7 @@ def test_ctrl_c_while_it_thinks_leaves_a_clean_terminal(stage: OpenStage) -> Non
     server = stage(Say(thinking="hush " * 200, text="never", piece=5, pause=0.05))
     with at_terminal("ask", *at(server), "?") as keyboard:
         keyboard.wait_for("thinking…")
-        keyboard.interrupt()
-        code = keyboard.end()
+        code = keyboard.interrupt_to_end()
     assert code == 130
     assert keyboard.screen[-2:] == ["asides: stopped.", ""]
     assert not any("thinking" in line for line in keyboard.screen)

@@ -108,12 +108,10 @@ def test_ctrl_c_in_a_chat_stops_an_answer_and_not_the_server() -> None:
         keyboard.wait_for("> ")
         keyboard.type("What is 47 + 85?\n")
         keyboard.wait_for(" carry")
-        keyboard.interrupt()
-        keyboard.wait_for("> ")
+        keyboard.interrupt_for("> ", seconds=5.0)
         keyboard.type("What is 12 + 30?\n")
         keyboard.wait_for(" write")
-        keyboard.interrupt()
-        keyboard.wait_for("> ")
+        keyboard.interrupt_for("> ", seconds=5.0)
         keyboard.type("/quit\n")
         assert keyboard.end() == 0
 

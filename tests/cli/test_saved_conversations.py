@@ -383,8 +383,7 @@ def test_after_ctrl_c_in_a_thought_the_next_question_continues_that_one(stage: O
     assert asides("ask", *at(server), "the first question").out == "A.\n"
     with at_terminal("ask", *at(server), "-t", "what is it?") as keyboard:
         keyboard.wait_for("one ")
-        keyboard.interrupt()
-        assert keyboard.end() == 130
+        assert keyboard.interrupt_to_end() == 130
     with at_terminal("-c", "--base-url", server.url, "be quick") as keyboard:
         keyboard.wait_for('(continues "what is it?", 1 message)')
         keyboard.wait_for("42")
@@ -396,8 +395,7 @@ def test_a_question_that_was_stopped_is_asked_again_without_words(stage: OpenSta
     server = stage(Say(thinking="one two three four", piece=4, hang_after=500), Say(text="42"), Say(text="43"))
     with at_terminal("ask", *at(server), "-t", "what is it?") as keyboard:
         keyboard.wait_for("one ")
-        keyboard.interrupt()
-        assert keyboard.end() == 130
+        assert keyboard.interrupt_to_end() == 130
     with at_terminal("-c", "--base-url", server.url) as keyboard:
         keyboard.wait_for("42")
         assert keyboard.end() == 0
