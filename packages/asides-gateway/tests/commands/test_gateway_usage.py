@@ -88,7 +88,7 @@ def test_a_table_by_key_with_names_and_a_total(rows: Database, capsys: Captured)
     assert lines[-1][0] == "total"
     assert lines[-1][-7:] == ["3", "1", "2,005", "200", "405", "100", "$0.5000"]
     assert "\x1b" not in done.out
-    assert "1 request has tokens and no known price, and counts as 0. To do: --by model" in done.err
+    assert "1 request has tokens and no known price, and counts as 0. --by model" in done.err
 
 
 def test_json_has_the_groups_and_the_total(rows: Database, capsys: Captured) -> None:
