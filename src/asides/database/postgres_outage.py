@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import math
 import threading
 import time
 import weakref
@@ -56,10 +57,16 @@ class Outage:
         self._since = 0.0
         self.failed_at = 0.0
         """When opening a connection last failed."""
+        self._ended_at = -math.inf
+        """When the last outage ended."""
         self._opened_at = 0.0
         self._reason = SILENT
         self.stale_before = 0.0
         """Connections that were opened before this time are not used: they may lead to a read-only server."""
+
+    def was_down_since(self, moment: float) -> bool:
+        """Whether the server is down, or was at some time after `moment`."""
+        return self.problem is not None or self._ended_at >= moment
 
     def check(self, *, writes: bool) -> None:
         """Raise StoreUnavailable while the server is down, or, for work that writes, while it is read-only."""
@@ -125,7 +132,8 @@ class Outage:
                 problem = None
             if problem is None:
                 self.stale_before = time.monotonic() if self.problem == READ_ONLY else self.stale_before
-                took = time.monotonic() - self._since
+                self._ended_at = time.monotonic()
+                took = self._ended_at - self._since
                 _log.warning("the database %s works again after %.1f s", self._url.name, took)
             self.problem = problem
             return problem is None

@@ -23,9 +23,9 @@ class SqliteDatabase(SqliteFile):
         """Always False: other machines have other files."""
         return False
 
-    @property
-    def problem(self) -> None:
-        """Always None: a file has no server."""
+    def was_down_since(self, moment: float) -> bool:
+        """Always False: a file has no server."""
+        return False
 
     def run(
         self,

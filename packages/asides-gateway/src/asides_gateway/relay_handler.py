@@ -138,6 +138,7 @@ class _Answer:
         """Answer a request with what the relay says."""
         service = self._service
         how: End = "left"
+        began = time.monotonic()
         try:
             self._exchange = service.relay.begin(relayed, self._watch.begin(relayed))
             self._stream = stream = service.carry_out(self._exchange, self._identity.key)
@@ -174,7 +175,7 @@ class _Answer:
                 await self._stream.close()
                 self._outcome = self._stream.outcome
                 if self._outcome is not None and any(each.code == STORE_FAILED for each in self._outcome.notices):
-                    service.note_store_failure()
+                    service.note_store_failure(began)
             self._tell_end(how)
         return response
 

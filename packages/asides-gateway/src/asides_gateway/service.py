@@ -153,11 +153,12 @@ class Service:
         if not self._open_by_tenant[tenant]:
             del self._open_by_tenant[tenant]
 
-    def note_store_failure(self) -> None:
-        """Reasoning state could not be read or written, as on a full disk: `has_store_failed` for a minute. The outage
-        of a database has an end of its own.
+    def note_store_failure(self, began: float) -> None:
+        """A request that began then could not read or write reasoning state: `has_store_failed` for a minute.
+
+        Not for a server that was down meanwhile: its outage ends when it is back. A full disk has no such end.
         """
-        if self.database.problem is None:
+        if not self.database.was_down_since(began):
             self._store_failed_at = time.monotonic()
 
     @property
