@@ -18,7 +18,7 @@ openai = pytest.importorskip("openai")
 
 MODEL = "gpt-5"
 TEXT = "What is 23 * 47?"
-CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": TEXT}]}
+CHAT: dict[str, Any] = {"model": "deepseek-reasoner", "messages": [{"role": "user", "content": TEXT}]}
 RESPONSE: dict[str, Any] = {"model": MODEL, "input": TEXT, "reasoning": {"effort": "high", "summary": "auto"}}
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 FUNCTION = {"name": "get_weather", "description": "The weather of a place.", "parameters": SCHEMA}

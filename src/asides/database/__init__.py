@@ -76,6 +76,11 @@ class Database(Protocol):
         """Whether other machines may use it too."""
         ...
 
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the server, such as "does not answer"; None if it works as far as is known."""
+        ...
+
     def was_down_since(self, moment: float) -> bool:
         """Whether the server is down, or was at some time after `moment`, a reading of `time.monotonic()`."""
         ...

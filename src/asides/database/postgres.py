@@ -86,6 +86,11 @@ class PostgresDatabase:
         """Other machines may use it too."""
         return True
 
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with the server, such as "does not answer"; None if it works as far as is known."""
+        return self._outage.problem
+
     def was_down_since(self, moment: float) -> bool:
         """Whether the server is down, or was at some time after `moment`."""
         return self._outage.was_down_since(moment)

@@ -23,7 +23,11 @@ class SqliteDatabase(SqliteFile):
         """Always False: other machines have other files."""
         return False
 
-    def was_down_since(self, moment: float) -> bool:
+    @property
+    def problem(self) -> None:
+        """Always None: a file has no server."""
+
+    def was_down_since(self, moment: float) -> bool:  # noqa: ARG002
         """Always False: a file has no server."""
         return False
 

@@ -148,7 +148,7 @@ def test_an_option_that_is_none_is_told(behind: Behind) -> None:
     opened = behind()
     with pytest.raises(ConfigError, match="no option 'thinkin'"):
         OpenAI(asides={"thinkin": "high"})
-    with OpenAI() as client, pytest.raises(openai.BadRequestError, match="no option 'thinkin'"):
+    with OpenAI() as client, pytest.raises(openai.BadRequestError, match=r"unknown option asides\.thinkin"):
         chat(client, extra_body={"asides": {"thinkin": "high"}})
     assert opened.requests == []
 

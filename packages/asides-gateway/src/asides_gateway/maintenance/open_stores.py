@@ -140,6 +140,10 @@ class ReadOnlyFile:
         self.path = path
         self._connection: sqlite3.Connection | None = None
 
+    def was_down_since(self, moment: float) -> bool:  # noqa: ARG002
+        """Always False: a file has no server."""
+        return False
+
     def run(
         self,
         work: Callable[[], Queries[_Result]],
