@@ -43,8 +43,8 @@ _TEMPLATE = "unsure: refused by the stage alone; a template cannot tell such mes
 _ROLE = Rule(kind=None, text="invalid role: {role}", since="2025-08", source="ollama server/routes.go; api/types.go")
 _ARGUMENTS = Rule(
     kind="tool_arguments_invalid",
-    text="json: cannot unmarshal string into Go struct field ChatRequest.messages.tool_calls.function.arguments of type "
-    "api.ToolCallFunctionArguments",
+    text="json: cannot unmarshal string into Go struct field ChatRequest.messages.tool_calls.function.arguments of "
+    "type api.ToolCallFunctionArguments",
     since="2025-10-27",
     source="ollama/ollama#12794; aliasrobotics/cai#76",
 )
