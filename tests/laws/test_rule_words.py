@@ -9,9 +9,10 @@ from typing import NamedTuple
 import pytest
 
 from asides.dialects import DIALECTS
-from asides.dialects.rulebook import Rule, find_rulebook
+from asides.dialects.rulebook import BrokenRule, Rule, find_rulebook
 from asides.providers.refusals import classify
 from asides.values.rejections import RejectionKind
+from asides_stage.stage.rules.openai_chat import error_bodies
 
 _PLACES = {"anthropic": "messages.1.content.0", "bedrock": "messages.1.content.0"}
 """Dialects whose words have a whole path as their place. The others number a message."""
@@ -184,3 +185,25 @@ def test_every_judged_text_is_one_of_a_rule_and_has_a_reason() -> None:
     for key, (kind, reason) in JUDGED.items():
         assert said[key].rule.kind != kind, key
         assert reason, key
+
+
+WRITERS = {
+    name: write
+    for name, write in vars(error_bodies).items()
+    if name.startswith("write_") and name not in ("write_nothing", "write_midstream")
+}
+"""The forms of errors at hosts of chat completions, without the one that has no words and the one in a stream."""
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_the_words_are_found_in_every_form_of_error(name: str) -> None:
+    wrong: list[tuple[object, ...]] = []
+    for said in SAID:
+        # With status 422 the words are in the param, which most forms leave out.
+        if said.dialect != "openai_chat" or (said.rule.status == 422 and name != "write_validated"):
+            continue
+        expected = JUDGED.get(("openai_chat", said.text, said.param), (said.rule.kind, ""))[0]
+        body = WRITERS[name](BrokenRule(said.rule, said.text, param=said.param))
+        if (found := classify(body, status=said.rule.status)) != expected:
+            wrong.append((said.text, expected, found))
+    assert wrong == []
