@@ -53,7 +53,9 @@ def test_explain_names_the_passes_of_the_plan_that_changed_the_request(capsys: p
     assert passes == {"check_settings": "the settings have to agree with the model's rule"}
     assert main([*arguments, "?"]) == 0
     out = capsys.readouterr().out
-    assert "What the plan changed, and why:\n  check_settings: the settings have to agree with the model's rule\n" in out
+    assert (
+        "What the plan changed, and why:\n  check_settings: the settings have to agree with the model's rule\n" in out
+    )
 
 
 def test_explain_takes_the_tools_of_ask(capsys: pytest.CaptureFixture[str], stage: OpenStage, tools: Path) -> None:
