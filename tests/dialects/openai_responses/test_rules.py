@@ -203,7 +203,7 @@ CASES = {
     ),
     "an id that is too long": Case(
         "reasoning_item_id_invalid",
-        "Invalid 'input[1].id': string too long. Expected a string with maximum length 64, but got a string with length",
+        "Invalid 'input[1].id': string too long. Expected a string with maximum length 64, but got a string with",
         "input[1].id",
         items(HI, {**SAID, "id": f"msg_{'x' * 61}"}),
         items(HI, {**SAID, "id": f"msg_{'x' * 60}"}),
