@@ -102,7 +102,7 @@ def ratio(ones: list[float], others: list[float] | None) -> float | None:
 
 
 REFERENCES = (
-    "Floor: the cheapest client (a socket or an asyncio protocol with httptools) and a typed decode. Bare client: the "
+    "Floor: the cheapest client (a socket or an asyncio protocol with httptools) and a typed decode. Bare client: a "
     "common HTTP client of that mode (urllib3, aiohttp) and a typed decode. No library on top of either."
 )
 

@@ -97,8 +97,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The inline tag grammars that can occur in content; () for hosts that never inline. None: nobody knows, so all
     grammars count (`ANY_TAGS`)."""
     tag_position: TagPosition = "auto"
-    """Where its tags count. No row of ours sets this: the caller does (`tag_position=`), and `asides probe` puts it into
-    the row of an unknown server."""
+    """Where its tags count. No row of ours sets this: the caller does (`tag_position=`), and `asides probe` puts it
+    into the row of an unknown server."""
     fragmented_tags: bool = False
     """It closes and reopens its tag in every chunk: adjacent blocks are one thought. No row of ours sets this: `asides
     probe` puts it into the row of an unknown server."""
