@@ -93,9 +93,10 @@ def test_the_fields_of_a_call_are_the_options() -> None:
     assert set(CallOptions.__struct_fields__) == OPTIONS
 
 
-READ_LATER = frozenset(
-    "thinking reasoning_effort reasoning files tools tool_choice output api_key tags reply_limits timeout recover".split()
-)
+READ_LATER = {
+    *("thinking", "reasoning_effort", "reasoning", "files", "tools", "tool_choice", "output"),
+    *("api_key", "tags", "reply_limits", "timeout", "recover"),
+}
 """Options with several forms: `CallOptions` keeps what was given, and the flows read it."""
 
 
