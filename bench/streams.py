@@ -21,7 +21,8 @@ from bench.payloads import BODY_SIZES, CHUNKS, Expected, count_expected, read_pr
 from bench.processes import ContestantFailed, Process, run_module, start_process
 from bench.tables import Row, Table
 
-# The HTTP client that asides uses in each mode, with a typed decode and nothing else; and the cheapest client there is.
+# A common HTTP client of each mode, with a typed decode and nothing else; and the cheapest client there is. asides uses
+# plain sockets.
 BARE_CLIENT = {"sync": "urllib3 + typed decode, sync", "async": "aiohttp + typed decode, async"}
 FLOOR = {"sync": "socket + httptools + typed decode, sync", "async": "httptools protocol + typed decode, async"}
 ASIDES = {"sync": "asides, sync", "async": "asides, async"}
@@ -101,8 +102,8 @@ def ratio(ones: list[float], others: list[float] | None) -> float | None:
 
 
 REFERENCES = (
-    "Floor: the cheapest client (a socket or an asyncio protocol with httptools) and a typed decode. Bare client: the "
-    "HTTP client that asides uses in that mode (urllib3, aiohttp) and a typed decode. No library on top of either."
+    "Floor: the cheapest client (a socket or an asyncio protocol with httptools) and a typed decode. Bare client: a "
+    "common HTTP client of that mode (urllib3, aiohttp) and a typed decode. No library on top of either."
 )
 
 

@@ -93,6 +93,48 @@ def test_the_fields_of_a_call_are_the_options() -> None:
     assert set(CallOptions.__struct_fields__) == OPTIONS
 
 
+READ_LATER = {
+    *("thinking", "reasoning_effort", "reasoning", "files", "tools", "tool_choice", "output"),
+    *("api_key", "tags", "reply_limits", "timeout", "recover"),
+}
+"""Options with several forms: `CallOptions` keeps what was given, and the flows read it."""
+
+
+def list_types(annotation: object) -> set[str]:
+    """The types of a declaration, with one name for all lists and one for all mappings."""
+    text = str(getattr(annotation, "__forward_arg__", annotation))
+    text = re.sub(r"tuple\[(\w+), \.\.\.\]", r"Sequence[\1]", text).replace("list[", "Sequence[")
+    return set(text.replace("dict[", "Mapping[").split(" | "))
+
+
+def test_the_types_of_an_option_agree_where_it_is_declared() -> None:
+    """For callers (`Options`), after reading (`CallOptions`) and, for those of sampling, in `Prompt.sampling`."""
+    given, read, sampling = (each.__annotations__ for each in (Options, CallOptions, Sampling))
+    types = {name: list_types(annotation) for name, annotation in read.items()}
+    assert {name for name, each in types.items() if each == {"Any"}} == READ_LATER
+    assert {name: each for name, each in types.items() if name not in READ_LATER} == {
+        name: list_types(annotation) for name, annotation in given.items() if name not in READ_LATER
+    }
+    assert {name: list_types(annotation) for name, annotation in sampling.items()} == {
+        name: types[name] for name in sampling
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("str | Sequence[str] | None", "str | tuple[str, ...] | None", True),
+        ("Mapping[str, float] | None", "dict[str, float] | None", True),
+        ("Sequence[Mapping[str, Any]]", "list[dict[str, Any]]", True),
+        ("int | None", "float | None", False),
+        ("int | None", "int", False),
+        ("Sequence[str]", "tuple[int, ...]", False),
+    ],
+)
+def test_the_comparison_of_types_sees_differences(one: str, other: str, same: bool) -> None:
+    assert (list_types(one) == list_types(other)) is same
+
+
 # For each option a value that changes the call.
 _EXAMPLES: dict[str, Any] = {
     "system": "be brief",

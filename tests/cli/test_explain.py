@@ -45,6 +45,19 @@ def test_explain_raises_the_errors_of_ask(capsys: pytest.CaptureFixture[str]) ->
     assert "thinking_cannot_stop" in capsys.readouterr().out
 
 
+def test_explain_names_the_passes_of_the_plan_that_changed_the_request(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["explain", "-m", "deepseek:deepseek-reasoner", "--thinking", "off", "--no-stdin"]
+    arguments += ["--on-conflict", "adjust"]
+    assert main([*arguments, "--json", "?"]) == 0
+    passes = json.loads(capsys.readouterr().out)["passes"]
+    assert passes == {"check_settings": "the settings have to agree with the model's rule"}
+    assert main([*arguments, "?"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "What the plan changed, and why:\n  check_settings: the settings have to agree with the model's rule\n" in out
+    )
+
+
 def test_explain_takes_the_tools_of_ask(capsys: pytest.CaptureFixture[str], stage: OpenStage, tools: Path) -> None:
     server = stage()
     named = ("--no-stdin", "--json", "--tools", f"{tools}:look", "?")

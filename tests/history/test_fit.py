@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from asides.dialects import find_dialect
 from asides.dialects.dialect import DialectFacts
 from asides.history.fit import BLANK, add_called_tools, apply_rules, tell_calls
-from asides.history.plan import plan
+from asides.history.plan import encode_plan, plan
 from asides.providers.find import find_target
 from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.notices import Notice
@@ -164,3 +166,51 @@ def test_calls_and_results_are_told_by_the_user(messages: list[Message], told: l
     assert not any(isinstance(part, (ToolCall, ToolResult)) for message in fit for part in message.parts)
     assert {message.role for message in fit} <= {"user", "assistant"}
     assert codes(notices) == ["calls_as_text"]
+
+
+# --- arguments of calls -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("raw", ['{"at":', "[1]", "null", ""])
+def test_arguments_that_are_not_an_object_are_sent_as_an_empty_one(raw: str) -> None:
+    history = (user("?"), assistant(Text("hm"), ToolCall("c1", "look", raw_arguments=raw)))
+    notices: list[Notice] = []
+    fit = apply_rules(Prompt(history), ("object_arguments",), notices)
+    assert fit.messages[1].parts == (Text("hm"), ToolCall("c1", "look", {}))
+    assert codes(notices) == ["arguments_not_sent"]
+
+
+@pytest.mark.parametrize(
+    "call", [ToolCall("c1", "look", {"at": "sky"}), ToolCall("c1", "edit", raw_arguments="patch", custom=True)]
+)
+def test_objects_and_the_text_of_custom_tools_stay(call: ToolCall) -> None:
+    prompt = Prompt((user("?"), assistant(call)))
+    notices: list[Notice] = []
+    assert apply_rules(prompt, ("object_arguments",), notices) is prompt
+    assert notices == []
+
+
+def test_a_null_that_was_read_from_a_request_is_not_written_back() -> None:
+    written = {
+        "messages": [
+            {"role": "user", "content": "?"},
+            _call_with("null"),
+            {"role": "tool", "tool_call_id": "c1", "content": "blue"},
+            _call_with('{"at":null}'),
+            {"role": "tool", "tool_call_id": "c1", "content": "blue"},
+        ]
+    }
+    prompt = find_dialect("openai_chat").read(msgspec.json.encode({"model": "m", **written})).prompt
+    target = find_target("minimax:MiniMax-M2.5")
+    sent = msgspec.json.decode(encode_plan(plan(prompt, target), target, find_dialect("openai_chat"))[0].body)[
+        "messages"
+    ]
+    assert [call["function"]["arguments"] for message in sent for call in message.get("tool_calls", ())] == [
+        "{}",
+        '{"at":null}',
+    ]
+
+
+def _call_with(arguments: str) -> dict[str, object]:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}

@@ -28,7 +28,7 @@ from asides.providers.quirks import fits_glob
 from asides.providers.settle import settle
 from asides.values.errors import ConfigError, InvalidThinking
 from asides.values.messages import Message, Prompt, Sampling, system, user
-from asides.values.parts import Part, ToolCall
+from asides.values.parts import Part, ToolCall, ToolResult
 from asides.values.thinking import EFFORTS, Origin, Seal, Thinking, Thought
 from tests.laws.conversations import Turn, changed, continued, conversations
 from tests.laws.theatre import TOOLS
@@ -291,6 +291,23 @@ def test_the_rules_accept_what_the_encoder_writes_for_every_target(
 ) -> None:
     for target in TARGETS[dialect]:
         check_law(asked, target, on_conflict)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS_WITH_RULES)
+@pytest.mark.parametrize("raw", ['{"at":', "[1]", "null", '"x"', "", '{"at":1} and more'])
+def test_arguments_that_are_not_an_object_are_sent_in_a_form_that_every_host_accepts(dialect: str, raw: str) -> None:
+    history = (
+        user("go"),
+        Message("assistant", (ToolCall("call00001", "look", raw_arguments=raw),)),
+        Message("tool", (ToolResult("call00001", "blue", "look"),)),
+    )
+    prompt = Prompt(history, tools=tuple(TOOLS), thinking=Thinking(mode="off"))
+    broken = [
+        (target.provider.name, target.model)
+        for target in TARGETS[dialect]
+        if any(one.kind == "tool_arguments_invalid" for one in find_broken(prompt, target, "adjust"))
+    ]
+    assert broken == []
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from asides.dialects import DIALECTS
+from asides.providers.find import list_providers
 from asides.providers.quirks import THINKING_FIELDS, Quirks, trim_names
 
 
@@ -28,3 +30,18 @@ def test_thinking_is_always_read_from_some_field(given: tuple[str, ...], read: t
 def test_a_quirk_that_does_not_exist_is_refused(table: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError, match=next(iter(table))):
         msgspec.convert(table, Quirks)
+
+
+SET_ELSEWHERE = {"heuristics", "tag_position", "fragmented_tags", "system_role"}
+"""Set by the caller, a model's rule, a refusal or the row that `asides probe` writes: their docstrings say by which."""
+
+
+def test_every_other_quirk_is_set_by_a_row() -> None:
+    plain = Quirks()
+    rows = [row for provider in list_providers() for dialect in DIALECTS if (row := provider.with_dialect(dialect))]
+    unset = [
+        name
+        for name in Quirks.__struct_fields__
+        if all(getattr(row.quirks, name) == getattr(plain, name) for row in rows)
+    ]
+    assert set(unset) == SET_ELSEWHERE

@@ -25,12 +25,12 @@ from asides.conversations.store import StoreConflict
 from asides.conversations.store.conversation_names import is_unnamed
 from asides.conversations.sync import Conversation
 from asides.flows.offline import explain
+from asides.history.turns import begins_turn
 from asides.values.error_words import find_near_name
 from asides.values.errors import AsidesError, MissingKey
 from asides.values.messages import Message
 from asides.values.parts import Part, Text
 from asides.values.thinking import read_thinking
-from asides.values.traits import find_results
 
 # Never suggested for a mistyped word.
 _DESTRUCTIVE = frozenset({"clear", "reset", "undo", "delete"})
@@ -176,7 +176,7 @@ class ChatCommands:
         conversation = self._state.conversation
         messages = conversation.messages
         for place in range(len(messages) - 1, -1, -1):
-            if messages[place].role == "user" and not find_results(messages[place]):
+            if begins_turn(messages[place]):
                 conversation.truncate(place)
                 return messages[place]
         return None

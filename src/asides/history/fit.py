@@ -28,6 +28,7 @@ SYSTEM_JOINED = "system messages have one place here; they were joined at the fr
 BLANKS_FILLED = "blank messages were left out, or got a word"
 NEIGHBOURS_JOINED = "messages of one role in a row were joined"
 CALLS_TOLD = "this model has no tools; earlier calls and their results were sent as text"
+ARGUMENTS_EMPTIED = "arguments that are not a JSON object were sent as an empty one"
 BLANK = "(empty)"
 """The text that replaces a blank one, where a host refuses that."""
 
@@ -110,6 +111,11 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
         system = "\n\n".join(text for text in texts if text and text.strip())
         messages = tuple(message for message in messages if message.role != "system")
         _report(notices, "system_moved", SYSTEM_JOINED)
+    if "object_arguments" in rules:
+        emptied = tuple(map(_empty_arguments, messages))
+        if any(new is not old for new, old in zip(emptied, messages, strict=True)):
+            messages = emptied
+            _report(notices, "arguments_not_sent", ARGUMENTS_EMPTIED)
     if "filled" in rules:
         last = len(messages) - 1
         filled = tuple(new for place, message in enumerate(messages) for new in _fill(message, is_last=place == last))
@@ -136,6 +142,23 @@ def _is_query(message: Message) -> bool:
 
 def _report(notices: list[Notice], code: str, detail: str) -> None:
     notices.append(Notice(code, detail, "messages"))
+
+
+def _empty_arguments(message: Message) -> Message:
+    """Send the arguments of each call as an object. Without this, text that does not parse goes back as it came."""
+    if any(call.raw_arguments is not None and not call.custom for call in message.tool_calls):
+        return msgspec.structs.replace(message, parts=tuple(map(_empty_call, message.parts)), source=None)
+    # Arguments that were the word null are read as none, and an unchanged message is written as it came.
+    is_null = message.source is not None and '"null"' in message.source.json
+    if is_null and any(not call.arguments and not call.custom for call in message.tool_calls):
+        return msgspec.structs.replace(message, source=None)
+    return message
+
+
+def _empty_call(part: Part) -> Part:
+    if isinstance(part, ToolCall) and part.raw_arguments is not None and not part.custom:
+        return msgspec.structs.replace(part, arguments={}, raw_arguments=None)
+    return part
 
 
 def _fill(message: Message, *, is_last: bool) -> list[Message]:

@@ -50,10 +50,12 @@ StreamOnly: TypeAlias = bool | Literal["thinking"]
 EmptyThinking: TypeAlias = bool | Literal["."]
 StructuredOutput: TypeAlias = Literal["json_schema", "json_object", "nothing"]
 
-MessageRule: TypeAlias = Literal["alternate", "system_first", "filled", "calls_as_text", "user_query"]
+MessageRule: TypeAlias = Literal[
+    "alternate", "system_first", "filled", "calls_as_text", "user_query", "object_arguments"
+]
 """What a host demands of messages: user and assistant take turns · one system message, at the start · none is blank ·
 calls of tools and their results are told in the words of the user, since the model has no tools · a user says
-something"""
+something · the arguments of calls are JSON objects"""
 
 ANY_TAGS: Tags = DEFAULT_TAGS
 """Every grammar that a server without a parser may leave in the content."""
@@ -89,13 +91,17 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reports_input: bool = False
     """It reports the thinking that it left out of a request, where the request asks for that."""
     heuristics: bool = True
-    """Treat unknown fields that are named like thinking as thinking, with a warning."""
+    """Treat unknown fields that are named like thinking as thinking, with a warning. No row of ours sets this: the
+    caller does (the option or the setting `heuristics`)."""
     tags: Tags | None = None
     """The inline tag grammars that can occur in content; () for hosts that never inline. None: nobody knows, so all
     grammars count (`ANY_TAGS`)."""
     tag_position: TagPosition = "auto"
+    """Where its tags count. No row of ours sets this: the caller does (`tag_position=`), and `asides probe` puts it
+    into the row of an unknown server."""
     fragmented_tags: bool = False
-    """It closes and reopens its tag in every chunk: adjacent blocks are one thought."""
+    """It closes and reopens its tag in every chunk: adjacent blocks are one thought. No row of ours sets this: `asides
+    probe` puts it into the row of an unknown server."""
     snapshots: bool = False
     """Deltas repeat everything so far."""
     ask_by: AskBy = "reasoning_effort"
@@ -108,6 +114,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     stream_usage: bool = True
     """Ask for usage in a stream with `stream_options`; some hosts refuse the field and send usage anyway."""
     system_role: SystemRole = "system"
+    """The role of the system prompt. No row of ours sets this: model rules do, a refusal teaches it, and `asides probe`
+    puts it into the row of an unknown server."""
     replay_as: ReplayAs = "field"
     replay_field: str | None = None
     """The field for thinking that came in an unknown field or was imported. None: an imported thought keeps its field,

@@ -942,8 +942,9 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("MINIMAX_API_KEY",),
         quirks=Quirks(
             # "chat content has invalid message role: system" (BigPizzaV3/CodexPlusPlus#267, 2026-05-23); "chat content
-            # is empty (2013)" for a tool that returned nothing and a turn without text (reports to 2026-09).
-            message_rules=("system_first", "filled"),
+            # is empty (2013)" for a tool that returned nothing and a turn without text (reports to 2026-09); "invalid
+            # function arguments json string" (earendil-works/pi#5468, 2026-04-18).
+            message_rules=("system_first", "filled", "object_arguments"),
             enforces=(
                 ("switch_values", "*minimax-m3*"),
                 *("leading_system", "json_arguments", "numbered_pairs", "filled_chat", "named_calls"),

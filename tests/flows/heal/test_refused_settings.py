@@ -87,6 +87,36 @@ CASES = [
         check=lambda served: served.bodies[1]["temperature"] == 0.4,
     ),
     Case(
+        "reasoning_params_conflict, Google",
+        CHAT,
+        lambda body: (
+            openai_error("Expected one of either `reasoning_effort` or custom `thinking_config`; found both.")
+            if "reasoning_effort" in body
+            else None
+        ),
+        {"thinking": "high", "extra": {"google": {"thinking_config": {"include_thoughts": True}}}},
+    ),
+    Case(
+        "sampling_unsupported, stop",
+        CHAT,
+        lambda body: (
+            openai_error("Unsupported parameter: 'stop' is not supported with this model.", "stop")
+            if "stop" in body
+            else None
+        ),
+        {"stop": ["END"]},
+    ),
+    Case(
+        "sampling_unsupported, a model that thinks by its name",
+        CHAT,
+        lambda body: (
+            openai_error("Model grok-4-fast-reasoning does not support parameter temperature.")
+            if "temperature" in body
+            else None
+        ),
+        {"temperature": 0.5},
+    ),
+    Case(
         "tool_choice_with_thinking",
         CHAT,
         lambda body: (

@@ -104,6 +104,17 @@ CASES = [
         check=lambda served: served.bodies[1]["reasoning_effort"] == "medium",
     ),
     Case(
+        "effort_unsupported_value, xAI",
+        CHAT,
+        lambda body: (
+            openai_error("Model grok-4 does not support reasoning effort 'minimal'. Supported values are: low, high.")
+            if body.get("reasoning_effort") == "minimal"
+            else None
+        ),
+        {"thinking": "minimal"},
+        check=lambda served: served.bodies[1]["reasoning_effort"] == "low",
+    ),
+    Case(
         "effort_unsupported_value without a list",
         "ollama:m",
         lambda body: (

@@ -11,7 +11,7 @@ import pytest
 import asides
 from asides.providers.learned_rules import forget
 from asides.values.messages import Message, assistant, user
-from asides.values.parts import Text, ToolResult
+from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from tests.flows.heal.healing import (
     CHAT,
@@ -150,7 +150,34 @@ def _refuse_seals(body: Body) -> Any:
     return google_error("Corrupted thought signature.") if "bad-seal" in show(body) else None
 
 
+def _refuse_arguments(words: str) -> Refuse:
+    """Refuse calls whose arguments are not the JSON of an object."""
+
+    def refuse(body: Body) -> Any:
+        calls = [call for message in body["messages"] for call in message.get("tool_calls", ())]
+        texts = [call["function"]["arguments"] for call in calls]
+        return openai_error(words) if any(not text.startswith("{") or text == '{"at":' for text in texts) else None
+
+    return refuse
+
+
+def called_with(raw: str) -> list[Message]:
+    call = ToolCall("call_1", "look", raw_arguments=raw)
+    return [user("?"), assistant(call), Message("tool", (ToolResult("call_1", "blue", "look"),))]
+
+
+def _refuse_blank(words: str) -> Refuse:
+    return lambda body: (
+        openai_error(words) if any("content" in m and not m["content"] for m in body["messages"]) else None
+    )
+
+
+def _refuse_field(name: str, words: str) -> Refuse:
+    return lambda body: openai_error(words) if any(name in message for message in body["messages"]) else None
+
+
 TWO = signed(1, 2)
+THOUGHT = Thought("hm", via="reasoning_content")
 
 
 CASES = [
@@ -284,6 +311,34 @@ CASES = [
         called(thought=Thought("hm", via="reasoning_content")),
         "thoughts_rejected",
     ),
+    Case(
+        "reasoning_field_rejected, DeepSeek",
+        "vllm:m",
+        _refuse_field("reasoning", "The reasoning_content field must not be included in the input messages."),
+        {"tools": [LOOK]},
+        called(thought=THOUGHT),
+        "thoughts_rejected",
+    ),
+    *(
+        Case(
+            f"tool_arguments_invalid, {raw}",
+            CHAT,
+            _refuse_arguments(words),
+            {"tools": [LOOK]},
+            called_with(raw),
+            "arguments_not_sent",
+            lambda served: "{}" in show_second(served),
+        )
+        for raw, words in (
+            ('{"at":', "invalid params, invalid function arguments json string, tool_call_id: call_1 (2013)"),
+            ("[1]", "Can only get item pairs from a mapping."),
+            ("null", "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error"),
+            (
+                "",
+                "json: cannot unmarshal string into Go struct field ChatRequest.messages.tool_calls.function.arguments",
+            ),
+        )
+    ),
     Case("tool_turn_order", CHAT, _refuse_user_after_tool, {"tools": [LOOK]}, called(), "turn_added"),
     Case(
         "tool_turn_order, results beside words",
@@ -326,14 +381,24 @@ CASES = [
         {"tools": [LOOK]},
         [*called()[:2], Message("tool", (ToolResult("call_1", "", "look"),))],
     ),
+    *(
+        Case(
+            f"empty_content, {words[:24]}",
+            CHAT,
+            _refuse_blank(words),
+            {"tools": [LOOK]},
+            [*called()[:2], Message("tool", (ToolResult("call_1", "", "look"),))],
+        )
+        for words in (
+            "invalid request: messages[1]: an assistant message has content or tool_calls.",
+            "invalid request: messages[2]: a content item of type text is empty.",
+            "messages[1]: an assistant message says nothing",
+        )
+    ),
     Case(
         "empty_content, MiniMax",
         CHAT,
-        lambda body: (
-            openai_error("invalid params, chat content is empty (2013)")
-            if any("content" in message and not message["content"] for message in body["messages"])
-            else None
-        ),
+        _refuse_blank("invalid params, chat content is empty (2013)"),
         {"tools": [LOOK]},
         [*called()[:2], Message("tool", (ToolResult("call_1", "", "look"),))],
     ),
@@ -376,3 +441,38 @@ def test_results_that_bedrock_refuses_beside_words_are_kept_apart(model: str, re
         asides.ask(model, [*history, user("So?")], base_url=served.base, **options)
         assert served.count() == requests + 1
     forget()
+
+
+STORED_PAIRS = (
+    (400, "No tool call found for function call output with call_id call_1."),
+    (400, "No tool output found for function call call_1."),
+    (400, "No function call found for the function result with call_id 'call_1'."),
+)
+
+
+@pytest.mark.parametrize(("status", "words"), STORED_PAIRS)
+def test_calls_that_the_stored_turn_does_not_pair_are_sent_with_the_whole_history(status: int, words: str) -> None:
+    forget()
+    with refusing(
+        lambda body: (status, openai_error(words, "input")) if body.get("previous_response_id") else None
+    ) as served:
+        history = called()
+        reply = asides.ask(
+            GPT, history, base_url=served.url, api_key="sk-heal-123456", retries=0, stream=False, tools=[LOOK],
+            previous_response_id="resp_1",
+        )  # fmt: skip
+        assert (reply.text, served.count()) == ("42", 2)
+        assert "parent_rejected" in [notice.code for notice in reply.warnings]
+        assert {"function_call", "function_call_output"} <= {item.get("type") for item in served.bodies[1]["input"]}
+
+
+@pytest.mark.parametrize(("status", "words"), STORED_PAIRS)
+def test_results_of_a_stored_turn_that_is_not_known_here_are_an_error(status: int, words: str) -> None:
+    forget()
+    with refusing(lambda body: (status, openai_error(words, "input"))) as served:
+        with pytest.raises(asides.ProviderError, match=r"call_1"):
+            asides.ask(
+                GPT, called()[2:], base_url=served.url, api_key="sk-heal-123456", retries=0, stream=False,
+                previous_response_id="resp_1",
+            )  # fmt: skip
+        assert served.count() == 1

@@ -55,7 +55,7 @@ def test_only_the_model_follows_results_at_some_hosts() -> None:
                "content": "1"}, ASK]  # fmt: skip
     found = diagnose(history, "mistral:magistral-medium-latest")
     assert [message["role"] for message in found.repaired] == ["user", "assistant", "tool", "assistant", "user"]
-    assert [finding.kind for finding in found.refused] == ["role_alternation"]
+    assert [finding.kind for finding in found.refused] == ["tool_turn_order"]
     ends = {"model": "m", "messages": [ASK, {"role": "assistant", "content": "x"}]}
     assert kinds(ends, "mistral:mistral-large-latest") == ["prefill_unsupported"]
     continued = {"model": "m", "messages": [ASK, {"role": "assistant", "content": "x", "prefix": True}]}

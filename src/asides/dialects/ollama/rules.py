@@ -43,9 +43,10 @@ _TEMPLATE = "unsure: refused by the stage alone; a template cannot tell such mes
 _ROLE = Rule(kind=None, text="invalid role: {role}", since="2025-08", source="ollama server/routes.go; api/types.go")
 _ARGUMENTS = Rule(
     kind="tool_arguments_invalid",
-    text="messages[{place}]: the arguments of a tool call are an object",
-    since="2025-08",
-    source="ollama api/types.go: json: cannot unmarshal string into ToolCallFunctionArguments; unsure: the words",
+    text="json: cannot unmarshal string into Go struct field ChatRequest.messages.tool_calls.function.arguments of "
+    "type api.ToolCallFunctionArguments",
+    since="2025-10-27",
+    source="ollama/ollama#12794; aliasrobotics/cai#76",
 )
 _EMPTY = Rule(
     kind="empty_content",
@@ -120,7 +121,7 @@ def _check_messages(messages: list[Wire]) -> Iterator[BrokenRule]:
             yield _ROLE.broken(f"{path}.role", role=role)
         calls = message.get("tool_calls") or ()
         if any(not isinstance((call.get("function") or {}).get("arguments"), dict) for call in calls):
-            yield _ARGUMENTS.broken(f"{path}.tool_calls", place=place)
+            yield _ARGUMENTS.broken(f"{path}.tool_calls")
         if role == "assistant":
             tool_names = {str(call["id"]): str(call["function"].get("name")) for call in calls if call.get("id")}
             if not calls and not any(message.get(field) for field in ("content", "thinking", "images")):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from asides.flows.heal.refused_request import Fix, ListFixes, PlacedToken, RefusedRequest, offer
-from asides.history.fit import BLANKS_FILLED, NEIGHBOURS_JOINED, SYSTEM_JOINED
+from asides.history.fit import ARGUMENTS_EMPTIED, BLANKS_FILLED, NEIGHBOURS_JOINED, SYSTEM_JOINED
 from asides.history.replay import NOT_LED, NOT_THINKING
 from asides.values.messages import Prompt
 from asides.values.parts import ServerTool, ToolCall, UnknownPart
@@ -215,6 +215,17 @@ def _replace_parent(refused: RefusedRequest) -> Iterator[Fix]:
     yield from send_whole_history(refused, "parent_rejected", detail)
 
 
+def _send_with_pairs(refused: RefusedRequest) -> Iterator[Fix]:
+    """A result and its call are apart: one is here, the other is not in the stored turn. Here, the plan pairs them."""
+    detail = "the calls of the stored turn and these results do not fit; everything was sent instead"
+    yield from send_whole_history(refused, "parent_rejected", detail)
+
+
+def _add_results(refused: RefusedRequest) -> Iterator[Fix]:
+    yield from _end_code(refused)
+    yield from _send_with_pairs(refused)
+
+
 _REPLACE_PARENTS = offer(
     Fix(
         "the provider stores nothing for this account; everything was sent instead",
@@ -321,6 +332,16 @@ _PUT_SYSTEM_FIRST = offer(
 )
 
 
+_EMPTY_ARGUMENTS = offer(
+    Fix(
+        ARGUMENTS_EMPTIED,
+        (("message_rules", ("object_arguments",)),),
+        code="arguments_not_sent",
+        setting="messages",
+    )
+)
+
+
 def _fill_blanks(refused: RefusedRequest) -> Iterator[Fix]:
     yield Fix(BLANKS_FILLED, (("message_rules", ("filled",)),), setting="messages")
     yield from drop_all_thoughts(refused)
@@ -353,16 +374,12 @@ FIXES: dict[RejectionKind, ListFixes] = {
     "thought_signature_invalid": _replace_signatures,
     "reasoning_content_required": _give_thinking_back,
     "reasoning_field_rejected": _keep_thinking_back,
-    "tool_result_missing": _end_code,
+    "tool_result_missing": _add_results,
+    "tool_result_orphaned": _send_with_pairs,
+    "tool_arguments_invalid": _EMPTY_ARGUMENTS,
     "tool_turn_order": offer(*_ORDER, *_MERGE),
     "empty_content": _fill_blanks,
     "role_alternation": offer(*_MERGE, *_ORDER, _ADD_QUERY),
     "system_position": _PUT_SYSTEM_FIRST,
 }
 """What may repair a refusal of this kind, smallest change first."""
-
-UNFIXED: dict[RejectionKind, str] = {
-    "tool_result_orphaned": "the plan leaves every result without its call out",
-    "tool_arguments_invalid": "the plan sends arguments that are no JSON object as an empty one",
-}
-"""Kinds without a repair, and the reason."""

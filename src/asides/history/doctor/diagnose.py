@@ -34,7 +34,7 @@ from asides.history.replay import (
     OTHER_DIALECT,
     OTHER_HOST,
 )
-from asides.history.turns import move_late_results
+from asides.history.turns import begins_turn, move_late_results
 from asides.intake.detect import ImportFormat
 from asides.intake.documents import parse_items, refuse_unwritable
 from asides.intake.objects.read_objects import open_history
@@ -885,7 +885,7 @@ def _close_turn(messages: list[Message]) -> list[Message]:
     """End a turn of tool calls that has lost its thinking, so that the next one can think."""
     noted, go_on = Message("assistant", (Text(BRIDGE),)), Message("user", (Text(CONTINUE),))
     last = messages[-1]
-    if last.role == "user" and not any(isinstance(part, ToolResult) for part in last.parts):
+    if begins_turn(last):
         return [*messages[:-1], noted, last]
     return [*messages, noted, go_on]
 

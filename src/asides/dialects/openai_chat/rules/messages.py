@@ -62,7 +62,7 @@ NUMBERED_PAIRS = PairWords(
         kind="tool_result_missing",
         text="invalid params, tool call result does not follow tool call",
         since="2025-11-22",
-        source="Kilo-Org/kilocode#3967",
+        source="Kilo-Org/kilocode#3967; anomalyco/opencode#32608",
     ),
     orphaned=Rule(kind="tool_result_orphaned", text=_NOT_FOUND, since="2026-02-11", source="MiniMax-AI/MiniMax-M2#76"),
     twice=Rule(kind="tool_result_orphaned", text=_NOT_FOUND, since="2026-02-11", source="MiniMax-AI/MiniMax-M2#76"),
@@ -319,7 +319,7 @@ def _is_blank(content: object) -> bool:
 
 _ORDER = "avante.nvim#2695, litellm#17761, hermes-agent#20154"
 _AFTER_TOOL = Rule(
-    kind="role_alternation",
+    kind="tool_turn_order",
     text="Unexpected role '{role}' after role '{before}'",
     code="3230",
     since="2026-05",
@@ -348,7 +348,7 @@ def check_order(asked: ChatRequest) -> Iterator[BrokenRule]:
 
 
 _NO_SYSTEM_ROLE = Rule(
-    kind=None,
+    kind="system_position",
     text="Unsupported value: 'messages[{place}].role' does not support '{role}' with this model.",
     param="messages[{place}].role",
     code="unsupported_value",
