@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 LARGE_BODY = 64 * 1024
 """From this size on a request is planned in a thread: a small one takes less than its way there."""
+_MANY_MESSAGES = 100
+"""So is one with more messages than these, however short they are."""
 _MAX_DECISIONS = 500
 _MAX_ATTEMPTS = 20
 _MAX_STRETCHES = 24
@@ -57,6 +59,12 @@ _STATES: dict[type, State] = {
     ToolCallDelta: "answering",
     PartArrived: "answering",
 }
+
+
+def is_large(body: bytes) -> bool:
+    """Whether a request takes so long to plan that a thread does it."""
+    # Items of Responses without a role name their call.
+    return len(body) >= LARGE_BODY or body.count(b'"role"') + body.count(b'"call_id"') > _MANY_MESSAGES
 
 
 class RequestWatcher:
@@ -109,7 +117,7 @@ class RequestWatch(RelayObserver):
         record.received = 0 if request is None else len(request.body)
         self._tell(lambda watcher: watcher.begin(record, request))
         # What is planned in a thread is observed in this event loop all the same.
-        return LoopObserver(self) if record.received >= LARGE_BODY else self
+        return LoopObserver(self) if request is not None and is_large(request.body) else self
 
     def end(
         self,
