@@ -57,6 +57,8 @@ class Asked(msgspec.Struct, frozen=True):
     """It holds envelopes of ours, or the vault has state that it lacks."""
     is_labelled: bool = False
     """It may hold thinking of another provider."""
+    traits: int | None = None
+    """The traits of its messages, if they are known."""
     has_developer: bool = False
     """A message may have the role developer, which few hosts know."""
     compacts: bool = False
@@ -109,7 +111,7 @@ def _change_request(call: Call, asked: Asked, model: str, known: KnownCalls | No
         return "reasoning state is put back"
     if asked.is_labelled and holds_foreign(call.prompt.messages, target):
         return _FOREIGN
-    if find_traits(call.prompt.messages) & HAS_THOUGHTS:
+    if _find_traits(call, asked) & HAS_THOUGHTS:
         if _takes_no_thinking(target):
             return "this model takes no thinking back"
         if _may_mix(target, asked.dialect):
@@ -123,7 +125,8 @@ def _change_request(call: Call, asked: Asked, model: str, known: KnownCalls | No
         return "earlier refusals taught what this model takes"
     if is_maker(target.provider, asked.dialect):
         return ""
-    if differs_for(call.prompt, target, known, has_developer=asked.has_developer):
+    traits = _find_traits(call, asked)
+    if differs_for(call.prompt, target, traits, known, has_developer=asked.has_developer):
         return f"{target.provider.name} differs from the plain dialect"
     return ""
 
@@ -150,6 +153,10 @@ def _change_reply(call: Call, asked: Asked, request: str) -> str:
         reason = "thinking has another field"
     # An answer that our events cannot hold passes as it is.
     return "" if reason and find_unwritable(call.prompt, asked.dialect) else reason
+
+
+def _find_traits(call: Call, asked: Asked) -> int:
+    return find_traits(call.prompt.messages) if asked.traits is None else asked.traits
 
 
 def _differs(call: Call, asked: str) -> bool:

@@ -26,7 +26,6 @@ from asides.values.traits import (
     HAS_WITHHELD,
     IS_BLANK,
     IS_BOUND,
-    find_traits,
 )
 
 # What a request has, as bits: the traits of its messages, and these.
@@ -114,15 +113,15 @@ class _Differences(NamedTuple):
 
 
 def differs_for(
-    prompt: Prompt, target: Target, known: KnownCalls | None = None, *, has_developer: bool = False
+    prompt: Prompt, target: Target, traits: int, known: KnownCalls | None = None, *, has_developer: bool = False
 ) -> bool:
     """Whether the target differs from its dialect in something that this prompt has. The prompt was read from a
-    request in that dialect. `has_developer`: whether a message may have the role developer.
+    request in that dialect. `traits`: those of its messages. `has_developer`: whether a message may have that role.
     """
     find = partial(_find_differences, target)
     differences = find() if known is None else known.find_fact(target, "differences", find)
     source = prompt.source
-    if source is None or differences.concerns & _list_features(prompt):
+    if source is None or differences.concerns & _list_features(prompt, traits):
         return True
     if has_developer and target.facts.system_role != "developer":
         return True
@@ -133,10 +132,10 @@ def differs_for(
     return differences.refuses_unknown and any(message.source is not None for message in prompt.messages)
 
 
-def _list_features(prompt: Prompt) -> int:
+def _list_features(prompt: Prompt, traits: int) -> int:
     """What a prompt has that a target may treat in its own way."""
     messages = prompt.messages
-    features = find_traits(messages) | _IS_ANY
+    features = traits | _IS_ANY
     if prompt.system is not None or any(message.role == "system" for message in messages):
         features |= _HAS_SYSTEM
     if prompt.tools or prompt.tool_choice is not None:

@@ -270,6 +270,7 @@ class RelayedReply:
             has_options=options.changes_prompt,
             has_state=state.is_changed,
             is_labelled=state.is_labelled,
+            traits=state.traits,
             has_developer=b'"developer"' in caller.request.body,
             compacts=self._compacts,
             has_compaction=self._has_compaction,
