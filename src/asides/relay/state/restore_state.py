@@ -175,17 +175,17 @@ def _list_wanted(
     keys: TenantKeys,
     knows: Callable[[Part], bool] | None = None,
 ) -> tuple[str, ...]:
-    wanted: dict[str, None] = {}
+    wanted: list[str] = []
     for each in work:
         if each.needs_vault:
             each.levels = list_levels(each.turn, keys, each.reference)
             for level in each.levels:
                 # A set of texts has another order in each process.
-                wanted |= dict.fromkeys(sorted(level) if len(level) > 1 else level)
+                wanted += sorted(level) if len(level) > 1 else level
         elif knows is not None and not each.states and not all(map(knows, each.parts)):
             each.origin_keys = frozenset().union(*list_levels(each.turn, keys))
-            wanted |= dict.fromkeys(sorted(each.origin_keys))
-    return tuple(wanted)
+            wanted += sorted(each.origin_keys)
+    return tuple(dict.fromkeys(wanted))
 
 
 def _takes_nothing_back(target: Target) -> bool:

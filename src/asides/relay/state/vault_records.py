@@ -80,6 +80,17 @@ class Turn(msgspec.Struct, frozen=True):
 _NO_TEXT = digest_text(())
 
 
+# The turns of a conversation come again with each of its requests.
+_MAX_KNOWN_TURNS = 8192
+
+
+@lru_cache(maxsize=_MAX_KNOWN_TURNS)
+def _extend(chain: bytes, before: bytes, text: bytes, calls: tuple[bytes, ...]) -> tuple[bytes, bytes, bytes]:
+    """The digests of a turn after all that was said, after the words before it, and alone."""
+    seen = digest_turn(text, calls)
+    return extend_chain(chain, b"model" + seen), extend_chain(before, seen), seen
+
+
 class HistoryChain:
     """The digests of a history as it grows: of all that was said so far, and of what was said last."""
 
@@ -101,10 +112,8 @@ class HistoryChain:
             texts = [part.text for part in parts if isinstance(part, Text)]
             calls = tuple([digest_call(part) for part in parts if isinstance(part, ToolCall)])
         text = digest_text(texts)
-        seen = digest_turn(text, calls)
-        self._chain = extend_chain(self._chain, b"model" + seen)
+        self._chain, near, seen = _extend(self._chain, self._before, text, calls)
         says_enough = bool(calls) or sum(map(len, texts)) >= _SHORTEST_ALONE
-        near = extend_chain(self._before, seen)
         # A second turn after the same words of the user follows another turn.
         self._before = near
         return Turn(start, end, parts, text, calls, self._chain, near, seen if says_enough else b"")
@@ -138,8 +147,8 @@ def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[froz
     return _list_levels(keys, turn.call_ids, turn.chained, turn.near, turn.alone, turn.is_silent, reference)
 
 
-# The turns of a conversation come again with each of its requests. The keys of a tenant are its own.
-@lru_cache(maxsize=8192)
+# The keys of a tenant are its own.
+@lru_cache(maxsize=_MAX_KNOWN_TURNS)
 def _list_levels(
     keys: TenantKeys,
     call_ids: tuple[str, ...],
