@@ -194,7 +194,7 @@ _TURNS: dict[str, list[dict[str, Any]]] = {
         },
     ],
 }
-_CALLS = [
+_CALLS: list[dict[str, Any]] = [
     {
         "role": "assistant",
         "content": "",

@@ -117,6 +117,8 @@ class RelayedExchange(WrittenExchange):
         self._claim = claim
         self._on_repair = on_repair
         self._given = given
+        self._planned: tuple[HttpRequest, HttpRequest] | None = None
+        """The last planned request, without the headers of the caller and with them."""
         self._on_unchanged = on_unchanged
         self._shows_thinking = shows_thinking
         self._visibility = visibility
@@ -218,7 +220,7 @@ class RelayedExchange(WrittenExchange):
                     continue
                 if type(step) is Open:
                     if self._exchange.is_planned and self._is_own_dialect:
-                        step = Open(add_caller_headers(step.request, caller))
+                        step = Open(self._add_headers(step.request))
                     self._begin_request(step.request)
                 elif type(step) is Read and self._has_more():
                     # The bytes between events: pings, comments, and what we do not know.
@@ -245,6 +247,12 @@ class RelayedExchange(WrittenExchange):
             flow.close()
 
     # --- the request --------------------------------------------------------------------------------------------------
+
+    def _add_headers(self, planned: HttpRequest) -> HttpRequest:
+        """The planned request with the headers of the caller: the same object each time it is sent."""
+        if self._planned is None or self._planned[0] is not planned:
+            self._planned = (planned, add_caller_headers(planned, self._caller))
+        return self._planned[1]
 
     def _begin_request(self, request: HttpRequest) -> None:
         """Count a request that leaves, and show what was decided for it."""

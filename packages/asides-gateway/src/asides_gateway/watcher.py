@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from asides.dialects.dialect import HttpRequest, ServedRequest
     from asides.flows.call import Call
     from asides.history.plan import Decision
+    from asides.providers.provider import Target
     from asides.relay.state.turn_state import RestoredTurn
     from asides.values.messages import Prompt
 
@@ -102,6 +103,7 @@ class RequestWatch(RelayObserver):
         self._now = now
         self._last = 0
         """The last request to a provider, by its identity."""
+        self._target: Target | None = None
 
     @property
     def elapsed(self) -> float:
@@ -178,7 +180,9 @@ class RequestWatch(RelayObserver):
         record.mode, record.reason, record.model = mode, reason, call.model
         record.provider, record.target_model, record.target_dialect = target.provider, target.model, target.dialect
         record.models = (target.model,)
-        self._last = 0
+        if self._target is not target:
+            # What follows for the same target is a repair.
+            self._target, self._last = target, 0
         if (details := record.details) is not None:
             details.decisions = ()
             if details.capture is not None:

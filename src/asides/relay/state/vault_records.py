@@ -106,11 +106,8 @@ class HistoryChain:
 
     def add_turn(self, start: int, end: int, parts: tuple[Part, ...]) -> Turn:
         """Add a turn of the model."""
-        if len(parts) == 1 and type(only := parts[0]) is Text:
-            texts, calls = [only.text], ()  # as most turns
-        else:
-            texts = [part.text for part in parts if isinstance(part, Text)]
-            calls = tuple([digest_call(part) for part in parts if isinstance(part, ToolCall)])
+        texts = [part.text for part in parts if isinstance(part, Text)]
+        calls = tuple([digest_call(part) for part in parts if isinstance(part, ToolCall)])
         text = digest_text(texts)
         self._chain, near, seen = _extend(self._chain, self._before, text, calls)
         says_enough = bool(calls) or sum(map(len, texts)) >= _SHORTEST_ALONE
