@@ -38,6 +38,7 @@ from asides.values.errors import (
 )
 from asides.values.events import Event, Warned, has_content, is_thinking
 from asides.values.fold import Fold
+from asides.values.messages import Prompt
 from asides.values.notices import Notice
 from asides.values.raw_documents import FEW_UNPACKED, PackedDocuments
 from asides.values.redaction import Redact, build_redactor
@@ -259,8 +260,8 @@ class Exchange:
     """A call in progress. `steps()` is its flow; `partial` works at any time, also when the flow was abandoned."""
 
     __slots__ = (
-        *("_call", "_continues", "_healer", "_jitter", "_may_plan", "_nonce", "_reader", "_verbatim"),
-        *("decisions", "emitted", "is_planned"),
+        *("_call", "_continues", "_encode", "_healer", "_jitter", "_may_plan", "_may_retry", "_nonce", "_reader"),
+        *("_verbatim", "decisions", "emitted", "is_planned"),
     )
 
     def __init__(
@@ -269,18 +270,24 @@ class Exchange:
         *,
         verbatim: HttpRequest | None = None,
         may_plan: bool = True,
+        may_retry: bool = False,
         continues: bool = True,
+        encode: Callable[[Prompt, Target], SentRequest] | None = None,
         jitter: Callable[[], float] = random.random,
         nonce: Callable[[], str] = make_nonce,
     ) -> None:
         """`verbatim`: a request that is sent as it is. If it is refused in a known way before the first event, the
         planned request follows, or its repair; other refusals are raised at once. `may_plan`: False if nothing may
-        follow it. `continues`: whether further requests may continue a reply that the provider ends before its end.
+        follow it. `may_retry`: whether it is sent again after other errors, as planned ones are. `continues`: whether
+        further requests may continue a reply that the provider ends before its end.
+        `encode`: plans and encodes a prompt; None: `encode_request`, with the policy of the call.
         """
         self._call = call
         self._verbatim = verbatim
         self._may_plan = may_plan
+        self._may_retry = may_retry
         self._continues = continues
+        self._encode = encode or partial(encode_request, on_conflict=call.policy.on_conflict)
         self._jitter = jitter
         self._nonce = nonce
         self._reader: ResponseReader | None = None
@@ -347,7 +354,7 @@ class Exchange:
     def _plan(self) -> SentRequest:
         call = self._call
         target = settle(call.target, learned=recall(call.target, call.prompt.messages))
-        return encode_request(call.prompt, target, on_conflict=call.policy.on_conflict)
+        return self._encode(call.prompt, target)
 
     def _wrap_verbatim(self, request: HttpRequest) -> SentRequest:
         prompt = self._call.prompt
@@ -356,10 +363,12 @@ class Exchange:
 
     def _plan_after(self, refusal: ProviderError, attempt: int) -> SentRequest | None:
         """The request to send after a refusal of the verbatim one: the planned one, or its repair if both say the same.
-        None: the same again, with another key. Raises the refusal if there is no other request.
+        None: the same again, later or with another key. Raises the refusal if there is no other request.
         """
         request = self._verbatim
         if isinstance(self._call.key, KeySource) and attempt == 1 and isinstance(refusal, AuthError):
+            return None
+        if self._may_retry and not self.emitted and not _can_repair(refusal):
             return None
         if request is None or self.emitted or not self._may_plan or not _can_repair(refusal):
             raise refusal
@@ -384,7 +393,7 @@ class Exchange:
                 return None
             from asides.flows.heal.repair import Healer
 
-            self._healer = Healer(partial(encode_request, on_conflict=self._call.policy.on_conflict))
+            self._healer = Healer(self._encode)
         return self._healer.repair(error, sent, may_retry=may_retry)
 
     def _wait_before_next(self, attempt: int, head: Head, error: AsidesError) -> float:

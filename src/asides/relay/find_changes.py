@@ -7,8 +7,6 @@ or the provider's to the caller.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
-
 import msgspec
 
 from asides.dialects import find_facts, plain_row
@@ -19,10 +17,10 @@ from asides.history.replay import digest_token
 from asides.providers.endpoint import RESPONSES
 from asides.providers.learned_rules import recall
 from asides.providers.provider import Target
-from asides.providers.quirks import NO_RESTRICTIONS, Quirks
 from asides.providers.table import is_maker
 from asides.relay.endpoints import PLAIN_DIALECT
 from asides.relay.known_calls import KnownCalls
+from asides.relay.plain_requests import differs_for
 from asides.relay.state.sealed_summary import takes_compactions
 from asides.relay.state.thinking_origins import holds_foreign
 from asides.relay.translate.translate_fields import find_unwritable
@@ -30,19 +28,8 @@ from asides.values.errors import ConfigError
 from asides.values.traits import HAS_THOUGHTS, find_traits
 from asides.values.visibility import Sink, Visibility
 
-# What only concerns how replies are read and where requests go: the same request is right with any of them.
-_ABOUT_REPLIES = (
-    *("thinking_in", "heuristics", "tags", "tag_position", "fragmented_tags", "snapshots", "output_excludes_thinking"),
-    *("hides_truncation", "raw_reasoning", "auth", "path", "account_bound", "compacts", "continues", "cache_key"),
-    *("cache_control", "server_tools", "encrypted_reasoning"),
-)
-# Of those, what a client of the plain dialect would misread.
+# What a client of the plain dialect would misread.
 _MISREAD = ("fragmented_tags", "snapshots", "raw_reasoning", "hides_truncation")
-# Restrictions that a plain request may ignore.
-_OPTIONAL = {"stores": True, "summaries": True, "includes_reasoning": True}
-# What a model's rule may change for requests.
-_ABOUT_REQUESTS = ("ask_by", "output_limit", "system_role", "replay_as")
-
 
 _FOREIGN = "thinking of another provider is left out"
 _STORED = "the relay stores the response"
@@ -70,6 +57,10 @@ class Asked(msgspec.Struct, frozen=True):
     """It holds envelopes of ours, or the vault has state that it lacks."""
     is_labelled: bool = False
     """It may hold thinking of another provider."""
+    traits: int | None = None
+    """The traits of its messages, if they are known."""
+    has_developer: bool = False
+    """A message may have the role developer, which few hosts know."""
     compacts: bool = False
     """It asks for a compaction."""
     has_compaction: bool = False
@@ -120,7 +111,7 @@ def _change_request(call: Call, asked: Asked, model: str, known: KnownCalls | No
         return "reasoning state is put back"
     if asked.is_labelled and holds_foreign(call.prompt.messages, target):
         return _FOREIGN
-    if find_traits(call.prompt.messages) & HAS_THOUGHTS:
+    if _find_traits(call, asked) & HAS_THOUGHTS:
         if _takes_no_thinking(target):
             return "this model takes no thinking back"
         if _may_mix(target, asked.dialect):
@@ -134,7 +125,8 @@ def _change_request(call: Call, asked: Asked, model: str, known: KnownCalls | No
         return "earlier refusals taught what this model takes"
     if is_maker(target.provider, asked.dialect):
         return ""
-    if not (_is_plain(target) if known is None else known.find_fact(target, "plain", partial(_is_plain, target))):
+    traits = _find_traits(call, asked)
+    if differs_for(call.prompt, target, traits, known, has_developer=asked.has_developer):
         return f"{target.provider.name} differs from the plain dialect"
     return ""
 
@@ -144,13 +136,13 @@ def _change_reply(call: Call, asked: Asked, request: str) -> str:
     target = call.target
     if not asked.visibility.allows(asked.sink, target.rule.kind):
         return "the caller may not see this thinking"
-    if request and not asked.shows_thinking:
-        return "the client did not ask for thinking"
     facts, of_maker = find_facts(asked.dialect), is_maker(target.provider, asked.dialect)
-    if request and asked.is_stored:
+    if (request or not of_maker) and not asked.shows_thinking:
+        return "the client did not ask for thinking"
+    if (request or not of_maker) and asked.is_stored:
         return _STORED
     has_moved = asked.has_state or request == _FOREIGN
-    if facts.thinks_in_blocks and (has_moved or (request and not of_maker)):
+    if facts.thinks_in_blocks and (has_moved or not of_maker):
         return "reasoning state travels in envelopes"
     reason = ""
     if _may_mix(target, asked.dialect):
@@ -161,6 +153,10 @@ def _change_reply(call: Call, asked: Asked, request: str) -> str:
         reason = "thinking has another field"
     # An answer that our events cannot hold passes as it is.
     return "" if reason and find_unwritable(call.prompt, asked.dialect) else reason
+
+
+def _find_traits(call: Call, asked: Asked) -> int:
+    return find_traits(call.prompt.messages) if asked.traits is None else asked.traits
 
 
 def _differs(call: Call, asked: str) -> bool:
@@ -200,22 +196,3 @@ def _has_learned(call: Call) -> bool:
         return True
     refused = {digest for fact in facts for digest in fact.refused}
     return any(digest_token(placed.token) in refused for placed in list_placed(call.prompt.messages))
-
-
-def _is_plain(target: Target) -> bool:
-    """Whether a request of the plain dialect needs no change, and no state of earlier turns has to go back."""
-    row, facts = target.provider, target.facts
-    plain = plain_row(row.dialect).quirks
-    if facts.fields or any(getattr(facts, name) != getattr(plain, name) for name in _ABOUT_REQUESTS):
-        return False
-    if row.replay_rule(target.model).when != "never":
-        return False
-    if msgspec.structs.replace(target.restrictions, **_OPTIONAL) != NO_RESTRICTIONS:
-        return False
-    return _has_same_requests(row.quirks, plain)
-
-
-@lru_cache(maxsize=256)
-def _has_same_requests(quirks: Quirks, plain: Quirks) -> bool:
-    same = {name: getattr(plain, name) for name in _ABOUT_REPLIES}
-    return msgspec.structs.replace(quirks, **same) == plain

@@ -90,9 +90,9 @@ class RelayExchange:
         """Records that are confirmed when the caller has what was emitted last."""
 
     @property
-    def size(self) -> int:
-        """The bytes of the request's body."""
-        return len(self._request.body)
+    def body(self) -> bytes:
+        """The body of the request."""
+        return self._request.body
 
     def steps(self) -> Flow[RelayOutcome]:
         """The flow. It raises nothing that a provider, a store or the caller causes: errors are responses."""

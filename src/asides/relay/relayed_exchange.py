@@ -7,22 +7,27 @@ decoder watches, for usage, thinking and the record of the turn. The two directi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from asides.dialects.dialect import HttpRequest, ServedRequest
-from asides.flows.call import Call
+from asides.flows.call import Call, SentRequest, encode_request
 from asides.flows.exchange import Exchange
 from asides.flows.retry import ERROR_BODY_LIMIT
 from asides.flows.steps import Emit, Flow, Head, Open, Read
+from asides.history.plan import OnConflict
 from asides.providers.credentials import collect_secrets
+from asides.providers.provider import Target
+from asides.providers.table import is_maker
 from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse
 from asides.relay.find_changes import Changes
 from asides.relay.forward import add_caller_headers, select_response_headers
 from asides.relay.relay_config import STREAM_HEADERS, Caller
+from asides.relay.splice_body import keep_bytes
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.carry_state import StateCarrier
 from asides.relay.translate.call_ids import CallerIds
@@ -32,6 +37,7 @@ from asides.relay.whole_events import EventSplitter, find_splitter
 from asides.relay.written_exchange import WrittenExchange, open_writer
 from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound, TransportError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
+from asides.values.messages import Prompt
 from asides.values.notices import Notice
 from asides.values.redaction import build_redactor, redact_bytes
 from asides.values.reply import Reply
@@ -44,6 +50,13 @@ _MOST_AFTER_ERROR = 16 * 1024 * 1024
 
 Claim = Callable[[str], Flow[None]]
 """Records the owner of a reply that its provider stores, by the id of the reply."""
+
+
+def _encode_like(given: bytes, on_conflict: OnConflict, prompt: Prompt, target: Target) -> SentRequest:
+    """Plan and encode a prompt. What says the same as in the caller's request keeps the caller's bytes."""
+    sent = encode_request(prompt, target, on_conflict=on_conflict)
+    body = keep_bytes(given, sent.request.body, target.quirks.refused_fields)
+    return msgspec.structs.replace(sent, request=msgspec.structs.replace(sent.request, body=body))
 
 
 class _Response:
@@ -78,19 +91,22 @@ class RelayedExchange(WrittenExchange):
         *,
         visibility: Visibility,
         verbatim: HttpRequest | None = None,
+        given: HttpRequest | None = None,
         may_plan: bool = True,
         shows_thinking: bool = True,
         is_last: bool = True,
         has_other: bool = False,
         claim: Claim | None = None,
         on_repair: Callable[[], None] | None = None,
+        on_unchanged: Callable[[], None] | None = None,
     ) -> None:
         """`served`: the request, with the state of earlier turns. `notices`: those of targets that failed before.
-        `verbatim`: the request in the caller's bytes, where nothing changes in it. `may_plan`: False if it cannot be
+        `verbatim`: the request in the caller's bytes, where nothing changes in it. `given`: the same, where a plan
+        decides what changes. `may_plan`: False if it cannot be
         planned, since it was not read or continues what its provider has stored. `shows_thinking`: whether the caller
         asked for thinking. `is_last`: no other target follows. `has_other`: the same server may have it at another
         endpoint. `claim`: called with the id of a reply before the caller knows it. `on_repair`: called when a planned
-        request follows the refused bytes of the caller.
+        request follows the refused bytes of the caller. `on_unchanged`: called when the plan changed nothing.
         """
         self._served = served
         self._state = state
@@ -100,6 +116,10 @@ class RelayedExchange(WrittenExchange):
         self._has_other = has_other
         self._claim = claim
         self._on_repair = on_repair
+        self._given = given
+        self._planned: tuple[HttpRequest, HttpRequest] | None = None
+        """The last planned request, without the headers of the caller and with them."""
+        self._on_unchanged = on_unchanged
         self._shows_thinking = shows_thinking
         self._visibility = visibility
         asked = msgspec.structs.replace(served, prompt=call.prompt)
@@ -123,10 +143,19 @@ class RelayedExchange(WrittenExchange):
             self._passes = False
         all_notices = (*notices, *call.notices, *changed)
         fitted = msgspec.structs.replace(call, prompt=prompt, notices=all_notices, expected=None)
+        encode = None if given is None else partial(_encode_like, given.body, call.policy.on_conflict)
         super().__init__(
             caller,
             fitted,
-            Exchange(fitted, verbatim=verbatim, may_plan=may_plan, continues=not self._passes),
+            Exchange(
+                fitted,
+                verbatim=verbatim,
+                may_plan=may_plan,
+                # Clients of a maker's own API retry by its rules.
+                may_retry=not is_maker(call.target.provider, caller.dialect),
+                continues=not self._passes,
+                encode=encode,
+            ),
         )
         self._asked = asked
         self._ids = CallerIds()
@@ -191,7 +220,7 @@ class RelayedExchange(WrittenExchange):
                     continue
                 if type(step) is Open:
                     if self._exchange.is_planned and self._is_own_dialect:
-                        step = Open(add_caller_headers(step.request, caller))
+                        step = Open(self._add_headers(step.request))
                     self._begin_request(step.request)
                 elif type(step) is Read and self._has_more():
                     # The bytes between events: pings, comments, and what we do not know.
@@ -219,6 +248,12 @@ class RelayedExchange(WrittenExchange):
 
     # --- the request --------------------------------------------------------------------------------------------------
 
+    def _add_headers(self, planned: HttpRequest) -> HttpRequest:
+        """The planned request with the headers of the caller: the same object each time it is sent."""
+        if self._planned is None or self._planned[0] is not planned:
+            self._planned = (planned, add_caller_headers(planned, self._caller))
+        return self._planned[1]
+
     def _begin_request(self, request: HttpRequest) -> None:
         """Count a request that leaves, and show what was decided for it."""
         caller = self._caller
@@ -232,6 +267,8 @@ class RelayedExchange(WrittenExchange):
                 self._prepare_writing()
         self._response = None
         if self._exchange.is_planned:
+            if self._given is not None and request.body is self._given.body and self._on_unchanged is not None:
+                self._on_unchanged()
             caller.show_plan(self._exchange.decisions)
         caller.count_request(request)
 

@@ -270,6 +270,8 @@ class RelayedReply:
             has_options=options.changes_prompt,
             has_state=state.is_changed,
             is_labelled=state.is_labelled,
+            traits=state.traits,
+            has_developer=b'"developer"' in caller.request.body,
             compacts=self._compacts,
             has_compaction=self._has_compaction,
             hides_usage=self._hides_usage,
@@ -291,7 +293,9 @@ class RelayedReply:
     ) -> AnyExchange:
         caller, state, changes = self._caller, self._state, self._changes[id(call.target)]
         self.model = call.model
-        verbatim = None if changes.request else build_forward_request(call, caller, served.stream, (FIELD,))
+        can_pass = not changes.request or self._may_keep_bytes(call, options)
+        given = build_forward_request(call, caller, served.stream, (FIELD,)) if can_pass else None
+        verbatim = None if changes.request else given
         if verbatim is None and not changes.request:
             # Such a body is read differently by different readers: nothing of it passes.
             changes = Changes(_NOT_UNIQUE, changes.reply or _NOT_UNIQUE)
@@ -313,6 +317,7 @@ class RelayedReply:
                 notices,
                 visibility=visibility,
                 verbatim=verbatim,
+                given=given,
                 may_plan=has_messages and not state.has_unknown_previous and not at_provider,
                 shows_thinking=self._shows_thinking,
                 is_last=is_last,
@@ -321,8 +326,15 @@ class RelayedReply:
                 on_repair=lambda: self._choose_target(
                     call, Changes("its provider refused it as it was", changes.reply)
                 ),
+                on_unchanged=lambda: self._choose_target(call, Changes("", changes.reply)),
             )
         )
+
+    def _may_keep_bytes(self, call: Call, options: RequestOptions) -> bool:
+        """Whether a planned request may keep the caller's bytes where the plan changes nothing."""
+        target = call.target
+        is_own = target.dialect == self._caller.dialect and target.quirks.transport == "direct"
+        return is_own and self._caller.config.forwards and options.may_forward
 
     def _choose_target(self, call: Call, changes: Changes) -> None:
         self.mode = "forward" if changes == Changes() else "translate"

@@ -127,7 +127,7 @@ class Message(msgspec.Struct, JsonForm, frozen=True):
     @property
     def text(self) -> str:
         """The text of the message, never its thinking."""
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        return "".join([part.text for part in self.parts if isinstance(part, Text)])
 
     @property
     def content(self) -> str | tuple[Part, ...] | None:

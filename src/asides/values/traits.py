@@ -43,7 +43,9 @@ def find_traits(messages: Iterable[Message]) -> int:
         parts = message.parts
         if len(parts) == 1 and type(part := parts[0]) is Text and not part.cache and not part.seals:
             # Most messages are one text.
-            traits |= HAS_OTHERS | IS_BLANK if message.role == "user" and _is_blank(part.text) else HAS_OTHERS
+            text = part.text
+            is_blank = (not text or text.isspace()) and message.role == "user"
+            traits |= HAS_OTHERS | IS_BLANK if is_blank else HAS_OTHERS
             continue
         if message.role == "user" and all(isinstance(part, Text) and _is_blank(part.text) for part in parts):
             traits |= IS_BLANK

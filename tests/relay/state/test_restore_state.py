@@ -18,7 +18,7 @@ from asides.relay.state.carry_state import StateCarrier
 from asides.relay.state.envelope import MOST_CHARACTERS, is_envelope
 from asides.relay.state.relay_keys import RelayKeys
 from asides.relay.state.restore_state import RestoredPrompt, restore
-from asides.relay.state.turn_state import TurnState
+from asides.relay.state.turn_state import StateMode, TurnState
 from asides.relay.steps import StoredRecord
 from asides.relay.vault.memory_vault import MemoryVault
 from asides.values.fold import simulate
@@ -744,3 +744,23 @@ def test_of_two_candidates_that_of_the_model_that_is_asked_is_used(others: tuple
     for model in others:
         restored, _ = run_with_store(restore(prompt, KEYS, "memory", targets=[find_target(model)]), store)
         assert thoughts_of(restored) == [f"of {model}"]
+
+
+@pytest.mark.parametrize("has_store", [True, False])
+def test_a_history_without_state_stays_the_same_prompt(has_store: bool) -> None:
+    """The turns that were looked for are told all the same."""
+    prompt = Prompt((user("hi"), assistant("Hello!"), user("and?"), assistant("So."), assistant("It is."), user("?")))
+    targets = [find_target("anthropic:claude-sonnet-4-5")]
+    mode: StateMode = "memory" if has_store else "off"
+    restored, reads = run_with_store(restore(prompt, KEYS, mode, targets=targets), MemoryVault())
+    assert reads == has_store
+    assert restored.prompt is prompt
+    assert not restored.is_changed
+    assert [(turn.message, turn.source) for turn in restored.turns] == ([(1, ""), (3, "")] if has_store else [])
+
+
+def test_fields_are_cleaned_of_envelopes_though_no_part_can_hold_one() -> None:
+    prompt = Prompt((user("hi"), assistant("Hello!")), extra={"reasoning": {"encrypted_content": "asd1.x"}})
+    restored, _ = run_with_store(restore(prompt, KEYS, "off"), None)
+    assert restored.is_changed
+    assert "asd1." not in str(restored.prompt.extra)

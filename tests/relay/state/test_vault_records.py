@@ -265,3 +265,13 @@ def test_turns_that_are_found_by_their_words_alone_are_pending(
         assert first.pending != other.pending
         assert (first.asked_ago, unasked.asked_ago) == (2.0, 0.0)
         assert first.keys[:-1] == unasked.keys
+
+
+def test_the_keys_of_a_turn_are_made_once_for_each_tenant() -> None:
+    """A turn comes again with each request of its conversation."""
+    history = (user("hi"), assistant("a long enough answer of the model"), user("and?"))
+    (turn,), (again,) = find_turns(history), find_turns(history)
+    assert list_levels(again, KEYS) is list_levels(turn, KEYS)
+    other = list_levels(turn, RING.find_tenant("b"))
+    assert all(mine.isdisjoint(theirs) for mine, theirs in zip(list_levels(turn, KEYS), other, strict=True))
+    assert list_levels(turn, KEYS, "a reference") != list_levels(turn, KEYS)

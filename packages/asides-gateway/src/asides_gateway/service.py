@@ -37,7 +37,7 @@ from asides_gateway.gateway_database import open_database, prepare_database
 from asides_gateway.gateway_settings import GatewaySettings, check_address
 from asides_gateway.model_lists import ModelLists
 from asides_gateway.relay_key_watch import watch_relay_key
-from asides_gateway.watcher import LARGE_BODY, RequestWatcher
+from asides_gateway.watcher import RequestWatcher, is_large
 
 if TYPE_CHECKING:
     from asides_gateway.recent_requests import RecentRequests
@@ -181,7 +181,7 @@ class Service:
 
     def carry_out(self, exchange: RelayExchange, key: KeyRecord | None = None) -> AsyncRelayStream:
         """The response to a request that has begun. `key`: with which it was sent, if that has limits."""
-        planner = self._planner if exchange.size >= LARGE_BODY else None
+        planner = self._planner if is_large(exchange.body) else None
         return AsyncRelayStream(exchange, self.transport, self.vault.store, self.meters.open(key), planner)
 
     def _show_thinking(self, call_settings: Settings | None) -> Settings:

@@ -37,11 +37,14 @@ if TYPE_CHECKING:
     from asides.dialects.dialect import HttpRequest, ServedRequest
     from asides.flows.call import Call
     from asides.history.plan import Decision
+    from asides.providers.provider import Target
     from asides.relay.state.turn_state import RestoredTurn
     from asides.values.messages import Prompt
 
 LARGE_BODY = 64 * 1024
 """From this size on a request is planned in a thread: a small one takes less than its way there."""
+_MANY_MESSAGES = 100
+"""So is one with more messages than these, however short they are."""
 _MAX_DECISIONS = 500
 _MAX_ATTEMPTS = 20
 _MAX_STRETCHES = 24
@@ -57,6 +60,12 @@ _STATES: dict[type, State] = {
     ToolCallDelta: "answering",
     PartArrived: "answering",
 }
+
+
+def is_large(body: bytes) -> bool:
+    """Whether a request takes so long to plan that a thread does it."""
+    # Items of Responses without a role name their call.
+    return len(body) >= LARGE_BODY or body.count(b'"role"') + body.count(b'"call_id"') > _MANY_MESSAGES
 
 
 class RequestWatcher:
@@ -94,6 +103,7 @@ class RequestWatch(RelayObserver):
         self._now = now
         self._last = 0
         """The last request to a provider, by its identity."""
+        self._target: Target | None = None
 
     @property
     def elapsed(self) -> float:
@@ -109,7 +119,7 @@ class RequestWatch(RelayObserver):
         record.received = 0 if request is None else len(request.body)
         self._tell(lambda watcher: watcher.begin(record, request))
         # What is planned in a thread is observed in this event loop all the same.
-        return LoopObserver(self) if record.received >= LARGE_BODY else self
+        return LoopObserver(self) if request is not None and is_large(request.body) else self
 
     def end(
         self,
@@ -170,7 +180,9 @@ class RequestWatch(RelayObserver):
         record.mode, record.reason, record.model = mode, reason, call.model
         record.provider, record.target_model, record.target_dialect = target.provider, target.model, target.dialect
         record.models = (target.model,)
-        self._last = 0
+        if self._target is not target:
+            # What follows for the same target is a repair.
+            self._target, self._last = target, 0
         if (details := record.details) is not None:
             details.decisions = ()
             if details.capture is not None:

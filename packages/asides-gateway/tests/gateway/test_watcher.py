@@ -38,7 +38,7 @@ from asides_gateway.request_record import RequestRecord
 from asides_gateway.request_spans import describe_end
 from asides_gateway.service import Service
 from asides_gateway.summary_rows import COLUMNS, build_row
-from asides_gateway.watcher import LARGE_BODY, RequestWatch, RequestWatcher
+from asides_gateway.watcher import LARGE_BODY, RequestWatch, RequestWatcher, is_large
 from asides_stage import Fail, Say, Stage
 from asides_stage.stage import Scene
 from tests.gateway.access.key_records import add_key, open_place
@@ -145,6 +145,22 @@ async def test_a_large_request_is_observed_in_its_event_loop() -> None:
     assert threads == [get_ident()] * 2
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"", False),
+        (b"x" * (LARGE_BODY - 1), False),
+        (b"x" * LARGE_BODY, True),
+        (b'{"role": "user"},' * 100, False),
+        (b'{"role": "user"},' * 101, True),
+        (b'{"type":"function_call_output","call_id":"c"},' * 101, True),
+        (b'{"role":"user"},{"call_id":"c"},' * 51, True),
+    ],
+)
+def test_a_body_is_large_by_its_bytes_or_its_messages(body: bytes, expected: bool) -> None:
+    assert is_large(body) is expected
+
+
 async def test_an_error_of_an_observer_reaches_the_thread() -> None:
     class Broken(RelayObserver):
         def see_events(self, events: Sequence[Event]) -> None:
@@ -162,11 +178,11 @@ def test_a_gateway_plans_a_large_request_in_a_thread_and_a_small_one_in_its_loop
             if record.attempts and record.first_event is None:
                 planning.append(any(thread.name.startswith("asides-plan") for thread in enumerate_threads()))
 
-    with Stage([Say(text="42")] * 2) as stage, gateway_before(stage, Naming()) as gateway:
-        for text in ("?", "x" * LARGE_BODY):
-            body = {**chat(), "messages": [{"role": "user", "content": text}]}
+    with Stage([Say(text="42")] * 4) as stage, gateway_before(stage, Naming()) as gateway:
+        for count, text in ((1, "?"), (100, "?"), (101, "?"), (1, "x" * LARGE_BODY)):
+            body = {**chat(), "messages": [{"role": "user", "content": text}] * count}
             assert ask(gateway, "POST", "/v1/chat/completions", body).status == 200
-    assert planning == [False, True]
+    assert planning == [False, False, True, True]
 
 
 # --- all say the same -------------------------------------------------------------------------------------------------

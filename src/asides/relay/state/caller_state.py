@@ -46,6 +46,8 @@ class CallerState:
         """Whether it holds thinking that one of the targets did not make."""
         self.history: tuple[Message, ...] = ()
         """What the caller sent, as its records are found by it."""
+        self.traits: int | None = None
+        """The traits of the restored messages, if they are known."""
         self.stored_count = 0
         """How many of these messages come from stored responses."""
         self.has_unknown_previous = False
@@ -82,17 +84,20 @@ class CallerState:
         mode = self._caller.config.state_mode
         origins, tenant = self._caller.origins, self._caller.request.tenant
         knows = None if origins is None else partial(origins.knows, tenant)
-        is_bare = not find_traits(self.history) & HAS_THOUGHTS and self._has_no_envelopes()
+        self.traits = traits = find_traits(self.history)
+        is_bare = not traits & HAS_THOUGHTS and self._has_no_envelopes()
         if is_bare and has_nothing_to_restore(mode, targets):
             restored = RestoredPrompt(served.prompt)
         else:
-            restored = yield from restore(served.prompt, self.keys, mode, targets=targets, knows=knows)
+            restored = yield from restore(served.prompt, self.keys, mode, targets=targets, knows=knows, traits=traits)
+        if restored.prompt.messages is not self.history:
+            self.traits = None
         if origins is not None:
             if restored.origins:
                 origins.learn(tenant, restored.origins)
             labelled = origins.label(tenant, restored.prompt.messages, targets)
             if labelled is not restored.prompt.messages:
-                self.is_labelled = True
+                self.is_labelled, self.traits = True, None
                 prompt = msgspec.structs.replace(restored.prompt, messages=labelled)
                 restored = msgspec.structs.replace(restored, prompt=prompt)
         self._caller.notices += restored.notices

@@ -7,6 +7,7 @@ No model shall read them as its answer, and the turn is found again by its visib
 from __future__ import annotations
 
 import re
+from operator import is_
 
 import msgspec
 
@@ -25,14 +26,16 @@ _BEGINNING = re.compile(rf"\s*<(?:{'|'.join(_TAGS)})>", re.IGNORECASE)
 
 def separate_inlined(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
     """Return the messages without thinking in the assistant's text, and add a notice if there was any."""
-    fitted = tuple(_separate(message) if message.role == "assistant" else message for message in messages)
-    if all(after is before for after, before in zip(fitted, messages, strict=True)):
+    fitted = tuple([_separate(message) if message.role == "assistant" else message for message in messages])
+    if all(map(is_, fitted, messages)):
         return messages
     notices.append(Notice(INLINED, "the client wrote thinking into the text of earlier turns, in tags"))
     return fitted
 
 
 def _separate(message: Message) -> Message:
+    if len(message.parts) == 1 and type(only := message.parts[0]) is Text and "<" not in only.text:
+        return message  # as most
     if not any(isinstance(part, Text) and _BEGINNING.match(part.text) for part in message.parts):
         return message
     kept: list[Part] = []

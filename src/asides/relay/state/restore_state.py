@@ -42,6 +42,7 @@ from asides.values.messages import Message, Prompt, StoredResponse
 from asides.values.notices import Notice
 from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
+from asides.values.traits import IS_BOUND, find_traits
 
 STORE_FAILED = "relay_store_failed"
 
@@ -91,7 +92,7 @@ class _TurnAtWork:
 
     @property
     def reference(self) -> str:
-        return next((state.ref for state in self.states.values() if state.ref), "")
+        return next((state.ref for state in self.states.values() if state.ref), "") if self.states else ""
 
     @property
     def needs_vault(self) -> bool:
@@ -114,16 +115,19 @@ def restore(
     *,
     targets: Sequence[Target] = (),
     knows: Callable[[Part], bool] | None = None,
+    traits: int | None = None,
 ) -> Generator[ReadRecords, Any, RestoredPrompt]:
     """Put state back. Asks for at most one read.
 
     `targets` are the models that the prompt may go to. Nothing is read if none of them takes thinking back, and the ids
     of calls become those of the provider only if it is asked again. `knows`: whether it is known who made a part that
-    the caller itself gave back; None: it does not matter.
+    the caller itself gave back; None: it does not matter. `traits`: those of the messages, if they are known.
     """
-    prompt, had_odd = _clean_odd_places(prompt)
+    traits = find_traits(prompt.messages) if traits is None else traits
+    is_bare = not traits & IS_BOUND  # no part can hold an envelope
+    prompt, had_odd = _clean_odd_places(prompt, is_bare=is_bare)
     work = [_TurnAtWork(turn) for turn in find_turns(prompt.messages)]
-    for each in work:
+    for each in () if is_bare else work:
         _open_envelopes(each, keys)
         if mode == "off" and each.has_envelopes:
             each.states, each.failures = {}, ["off"]
@@ -137,6 +141,9 @@ def restore(
                 detail = "the store of the relay failed; reasoning state that only it has is missing"
                 notices.append(Notice(STORE_FAILED, detail))
             records = tuple(found or ())
+    if is_bare and not records:
+        turns = place_turns((each.turn.start, "", 0) for each in work if each.levels)
+        return RestoredPrompt(prompt, tuple(notices), had_odd, turns=turns)
     states = FoundStates(records, keys)
     restored = _put_back(prompt, work, states, targets, notices)
     if origins := _find_origins(work, states):
@@ -168,15 +175,17 @@ def _list_wanted(
     keys: TenantKeys,
     knows: Callable[[Part], bool] | None = None,
 ) -> tuple[str, ...]:
-    wanted: dict[str, None] = {}
+    wanted: list[str] = []
     for each in work:
         if each.needs_vault:
             each.levels = list_levels(each.turn, keys, each.reference)
-            wanted |= dict.fromkeys(sorted(key for level in each.levels for key in level))
+            for level in each.levels:
+                # A set of texts has another order in each process.
+                wanted += sorted(level) if len(level) > 1 else level
         elif knows is not None and not each.states and not all(map(knows, each.parts)):
             each.origin_keys = frozenset().union(*list_levels(each.turn, keys))
-            wanted |= dict.fromkeys(sorted(each.origin_keys))
-    return tuple(wanted)
+            wanted += sorted(each.origin_keys)
+    return tuple(dict.fromkeys(wanted))
 
 
 def _takes_nothing_back(target: Target) -> bool:
@@ -221,11 +230,11 @@ def _holds_envelope(seal: Seal) -> bool:
 # --- other places -----------------------------------------------------------------------------------------------------
 
 
-def _clean_odd_places(prompt: Prompt) -> tuple[Prompt, bool]:
+def _clean_odd_places(prompt: Prompt, *, is_bare: bool) -> tuple[Prompt, bool]:
     """Remove envelopes from opaque fields where we put none: parts that no dialect knows, and fields of the request."""
-    messages = tuple(_clean_unknown_parts(message) for message in prompt.messages)
+    messages = prompt.messages if is_bare else tuple(map(_clean_unknown_parts, prompt.messages))
     extra = clean_document(prompt.extra) if prompt.extra else None
-    is_same = all(map(is_, messages, prompt.messages)) and (extra is None or not extra.envelopes)
+    is_same = (is_bare or all(map(is_, messages, prompt.messages))) and (extra is None or not extra.envelopes)
     if is_same:
         return prompt, False
     fields: dict[str, Any] = {} if extra is None else {"extra": extra.document}

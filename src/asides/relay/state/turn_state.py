@@ -4,10 +4,10 @@ recognised.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import Any, Literal
 
 import msgspec
@@ -284,7 +284,7 @@ def extend_chain(chain: bytes, said: bytes) -> bytes:
 
 
 def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
+    return blake2b(data, digest_size=_DIGEST_BYTES).digest()
 
 
 def _encode_sorted(value: Any) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -68,7 +69,7 @@ class Turn(msgspec.Struct, frozen=True):
     @property
     def call_ids(self) -> tuple[str, ...]:
         """The ids of its calls, as the caller knows them."""
-        return tuple(part.id for part in self.parts if isinstance(part, ToolCall))
+        return tuple([part.id for part in self.parts if isinstance(part, ToolCall)]) if self.calls else ()
 
     @property
     def is_silent(self) -> bool:
@@ -77,6 +78,17 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 _NO_TEXT = digest_text(())
+
+
+# The turns of a conversation come again with each of its requests.
+_MAX_KNOWN_TURNS = 8192
+
+
+@lru_cache(maxsize=_MAX_KNOWN_TURNS)
+def _extend(chain: bytes, before: bytes, text: bytes, calls: tuple[bytes, ...]) -> tuple[bytes, bytes, bytes]:
+    """The digests of a turn after all that was said, after the words before it, and alone."""
+    seen = digest_turn(text, calls)
+    return extend_chain(chain, b"model" + seen), extend_chain(before, seen), seen
 
 
 class HistoryChain:
@@ -97,10 +109,8 @@ class HistoryChain:
         texts = [part.text for part in parts if isinstance(part, Text)]
         calls = tuple([digest_call(part) for part in parts if isinstance(part, ToolCall)])
         text = digest_text(texts)
-        seen = digest_turn(text, calls)
-        self._chain = extend_chain(self._chain, b"model" + seen)
+        self._chain, near, seen = _extend(self._chain, self._before, text, calls)
         says_enough = bool(calls) or sum(map(len, texts)) >= _SHORTEST_ALONE
-        near = extend_chain(self._before, seen)
         # A second turn after the same words of the user follows another turn.
         self._before = near
         return Turn(start, end, parts, text, calls, self._chain, near, seen if says_enough else b"")
@@ -117,7 +127,9 @@ def _follow(messages: Sequence[Message], chain: HistoryChain) -> Iterator[Turn]:
         for message in messages[place : run.start]:
             chain.add(message)
         place = run.stop
-        parts = tuple(part for message in messages[run.start : place] for part in message.parts)
+        parts = messages[run.start].parts
+        if place - run.start > 1:
+            parts = tuple([part for message in messages[run.start : place] for part in message.parts])
         yield chain.add_turn(run.start, place, parts)
     for message in messages[place:]:
         chain.add(message)
@@ -129,15 +141,29 @@ def list_levels(turn: Turn, keys: TenantKeys, reference: str = "") -> tuple[froz
     A turn whose calls have unique ids is found by them, or by its whole history. If neither finds it, its
     record is missing, and one with the same words is that of another conversation.
     """
-    has_own_ids = _are_own_ids(turn.call_ids)
+    return _list_levels(keys, turn.call_ids, turn.chained, turn.near, turn.alone, turn.is_silent, reference)
+
+
+# The keys of a tenant are its own.
+@lru_cache(maxsize=_MAX_KNOWN_TURNS)
+def _list_levels(
+    keys: TenantKeys,
+    call_ids: tuple[str, ...],
+    chained: bytes,
+    near: bytes,
+    alone: bytes,
+    is_silent: bool,
+    reference: str,
+) -> tuple[frozenset[str], ...]:
+    has_own_ids = _are_own_ids(call_ids)
     levels = [
         keys.list_lookup_keys("ref", reference) if reference else (),
-        [key for call_id in turn.call_ids for key in keys.list_lookup_keys("call", call_id)],
-        keys.list_lookup_keys("chained", turn.chained),
-        [] if has_own_ids else keys.list_lookup_keys("near", turn.near),
-        keys.list_lookup_keys("text", turn.alone) if turn.alone and not has_own_ids else [],
+        [key for call_id in call_ids for key in keys.list_lookup_keys("call", call_id)],
+        keys.list_lookup_keys("chained", chained),
+        [] if has_own_ids else keys.list_lookup_keys("near", near),
+        keys.list_lookup_keys("text", alone) if alone and not has_own_ids else [],
     ]
-    if turn.is_silent:
+    if is_silent:
         levels[2:] = []
     return tuple(frozenset(level) for level in levels if level)
 

@@ -34,13 +34,14 @@ _FLAT = ("openai_chat", "openai_responses", "ollama", "cohere")
 def fit_messages(messages: tuple[Message, ...], target_dialect: str, notices: list[Notice]) -> tuple[Message, ...]:
     """Return the messages for another dialect, and add notices of what is left out."""
     messages = _drop_first_attribution(messages)
-    if find_traits(messages) & IS_BOUND:
+    traits = find_traits(messages)
+    if traits & IS_BOUND:
         messages = _drop_foreign_parts(messages, target_dialect, notices)
     if target_dialect not in _FLAT:
         return messages
-    if find_traits(messages) & HAS_RESULTS:
+    if traits & HAS_RESULTS:
         messages = tuple(_mark_errors(message) for message in messages)
-        if target_dialect in _TEXT_RESULTS and find_traits(messages) & HAS_MEDIA:
+        if target_dialect in _TEXT_RESULTS and traits & HAS_MEDIA:
             messages = _move_result_media(messages, notices)
     return _put_questions_last(messages, notices)
 
