@@ -46,6 +46,7 @@ _ABOUT_REQUESTS = ("ask_by", "output_limit", "system_role", "replay_as")
 
 _FOREIGN = "thinking of another provider is left out"
 _STORED = "the relay stores the response"
+_IN_ENVELOPES = "reasoning state travels in envelopes"
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -82,6 +83,8 @@ class Asked(msgspec.Struct, frozen=True):
     """The relay stores the response, unless its provider does."""
     thinking_field: str = ""
     """The field of thinking that clients of chat completions expect."""
+    carries: bool = False
+    """No store keeps the state of the reply: it has to travel with the client, with the name of its maker."""
 
 
 def find_changes(call: Call, asked: Asked, *, model: str = "", known: KnownCalls | None = None) -> Changes:
@@ -151,7 +154,9 @@ def _change_reply(call: Call, asked: Asked, request: str) -> str:
         return _STORED
     has_moved = asked.has_state or request == _FOREIGN
     if facts.thinks_in_blocks and (has_moved or (request and not of_maker)):
-        return "reasoning state travels in envelopes"
+        return _IN_ENVELOPES
+    if asked.carries and not of_maker and (facts.thinks_in_blocks or not _takes_no_thinking(target)):
+        return _IN_ENVELOPES
     reason = ""
     if _may_mix(target, asked.dialect):
         reason = "thinking may stand in the answer"

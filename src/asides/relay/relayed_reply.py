@@ -276,6 +276,7 @@ class RelayedReply:
             shows_thinking=self._shows_thinking,
             is_stored=can_store(caller, state),
             thinking_field=caller.config.thinking_field,
+            carries=state.carries_all,
         )
         return find_changes(call, asked, model=model, known=caller.known_calls)
 
