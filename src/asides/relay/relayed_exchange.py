@@ -367,6 +367,8 @@ class RelayedExchange(WrittenExchange):
             field = caller.config.thinking_field
             # Hosts with details write the text beside them under this name.
             writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
+        if caller.request.background_id:
+            writer.use_reply_id(caller.request.background_id)
         self._writer = writer
         self._carrier = self._state.make_carrier(hides=not self._shows_thinking)
         self._no_thinking = None if self._shows_thinking else NoThinking()
