@@ -17,6 +17,7 @@ from asides.flows.exchange import Exchange
 from asides.flows.retry import ERROR_BODY_LIMIT
 from asides.flows.steps import Emit, Flow, Head, Open, Read
 from asides.providers.credentials import collect_secrets
+from asides.providers.endpoint import RESPONSES
 from asides.relay.answers.stored_responses import can_store, store_response
 from asides.relay.endpoints import MakeWriter
 from asides.relay.error_response import ErrorResponse
@@ -26,6 +27,8 @@ from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.carry_state import StateCarrier
 from asides.relay.translate.call_ids import CallerIds
+from asides.relay.translate.hosted_tools import Report
+from asides.relay.translate.tool_names import TOOL_NOT_SENT
 from asides.relay.translate.translate_fields import fit_prompt
 from asides.relay.translate.visible_events import JsonOnly, NoThinking, hide_thinking
 from asides.relay.whole_events import EventSplitter, find_splitter
@@ -33,6 +36,7 @@ from asides.relay.written_exchange import WrittenExchange, open_writer
 from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound, TransportError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
 from asides.values.notices import Notice
+from asides.values.parts import Text
 from asides.values.redaction import build_redactor, redact_bytes
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
@@ -129,6 +133,7 @@ class RelayedExchange(WrittenExchange):
             Exchange(fitted, verbatim=verbatim, may_plan=may_plan, continues=not self._passes),
         )
         self._asked = asked
+        self._report = self._find_report(changed)
         self._ids = CallerIds()
         self._carrier: StateCarrier | None = None
         self._no_thinking: NoThinking | None = None
@@ -411,7 +416,22 @@ class RelayedExchange(WrittenExchange):
             events = self._no_thinking.hide(events)
         elif self._hides:
             events = hide_thinking(events, self._visibility, self._caller.config.sink)
+        if self._report is not None:
+            events = self._report.add(events)
         return events if self._json_only is None else self._json_only.fit(events)
+
+    def _find_report(self, notices: Sequence[Notice]) -> Report | None:
+        """What the first words of a conversation say about tools that were left out; None if there is nothing to say,
+        or nobody who would read it.
+        """
+        names = [str(notice.asked) for notice in notices if notice.code == TOOL_NOT_SENT]
+        if not names or self._caller.config.trusts_callers or self._asked.prompt.output is not None:
+            return None
+        as_commentary = self._caller.dialect == RESPONSES
+        turns = [message for message in self._asked.prompt.messages if message.role == "assistant"]
+        if any(as_commentary or any(isinstance(part, Text) for part in message.parts) for message in turns):
+            return None
+        return Report(names, self._call.target.provider.name, as_commentary=as_commentary)
 
     def _start_writing(self, events: Sequence[Event]) -> list[Any]:
         notices = [*self._list_notices(events), *getattr(self._writer, "notices", ())]

@@ -31,6 +31,7 @@ from asides.relay.state.sealed_summary import open_summaries
 from asides.relay.state.thinking_origins import holds_unknown
 from asides.relay.state.turn_state import HAS_STORE
 from asides.relay.steps import StoredRecord, UnconfirmedRecord, WriteRecord
+from asides.relay.translate.hosted_tools import strip_reports
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -97,6 +98,9 @@ class CallerState:
                 self.is_changed = True
                 prompt = msgspec.structs.replace(served.prompt, messages=opened.messages)
                 served = msgspec.structs.replace(served, prompt=prompt)
+        if (messages := strip_reports(served.prompt.messages)) is not served.prompt.messages:
+            self.is_changed = True
+            served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=messages))
         self.history = served.prompt.messages
         if not any(message.role == "assistant" for message in served.prompt.messages):
             return served
