@@ -39,6 +39,22 @@ def test_a_key_that_the_provider_refuses_is_not_the_login_of_the_client(path: st
     assert response.outcome.error is not None
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "google/gemma requires moderation on Chutes. Your input was flagged for 'violence'. No credits were charged.",
+        "The request was blocked by the content filter.",
+    ],
+)
+@pytest.mark.parametrize("path", _PATHS)
+def test_a_request_that_a_moderation_refuses_is_the_matter_of_its_client(path: str, message: str) -> None:
+    with Stage(Fail(status=403, message=message), rules="lenient") as stage:
+        response = Door(stage).post(path, {"model": "openrouter:x/y", **_PATHS[path]})
+    assert response.status in (400, 403)
+    assert b"key of this gateway" not in response.body
+    assert message[:40].encode() in response.body
+
+
 def test_a_client_in_this_process_holds_the_key_itself() -> None:
     with Stage(Fail(status=401, message="invalid x-api-key"), rules="lenient") as stage:
         door = Door(stage, trusts_callers=True)

@@ -34,13 +34,36 @@ from asides.relay.translate.visible_events import JsonOnly, NoThinking, hide_thi
 from asides.relay.whole_events import EventSplitter, find_splitter
 from asides.relay.written_exchange import WrittenExchange, open_writer
 from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound, TransportError
-from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
+from asides.values.events import (
+    CommentaryDelta,
+    Event,
+    PartArrived,
+    RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    Warned,
+)
 from asides.values.notices import Notice
 from asides.values.parts import Text
 from asides.values.redaction import build_redactor, redact_bytes
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
 
+# A reply that begins with one of these, and not with a thought, begins as its client expects.
+_WORDS = (
+    TextDelta,
+    ToolCallDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    CommentaryDelta,
+    RefusalDelta,
+    PartArrived,
+    ReplyEnded,
+)
 _INSTRUCTED = ("schema_instructed", "output_instructed")
 # After its last event, or an error in its stream, a server ends the body or closes the connection; some do neither.
 _READ_THE_REST = Read(patience=0.5)
@@ -48,6 +71,15 @@ _MOST_AFTER_ERROR = 16 * 1024 * 1024
 
 Claim = Callable[[str], Flow[None]]
 """Records the owner of a reply that its provider stores, by the id of the reply."""
+
+
+def _holds_thought(events: Sequence[Event]) -> bool:
+    """Whether there is a thought, also one without words. Seals of texts and calls are none."""
+    others = {event.block for event in events if isinstance(event, (TextDelta, ToolCallDelta, PartArrived))}
+    return any(
+        isinstance(event, ThinkingDelta) or (isinstance(event, ThoughtSealed) and event.block not in others)
+        for event in events
+    )
 
 
 class _Response:
@@ -111,6 +143,10 @@ class RelayedExchange(WrittenExchange):
         self._is_own_dialect = call.target.dialect == caller.dialect and quirks.transport == "direct"
         self._passes = not changes.reply
         """Whether the provider's bytes are the reply."""
+        may_think = call.target.thinks(call.prompt.thinking) is not False
+        self._waits_for_words = self._passes and not shows_thinking and may_think
+        """Whether thinking that nobody asked for may come first: then the reply is written instead."""
+        self._waiting: list[Event] = []
         changed: tuple[Notice, ...] = ()
         prompt = call.prompt
         try:
@@ -256,6 +292,7 @@ class RelayedExchange(WrittenExchange):
         response = self._response
         return (
             self._passes
+            and not self._waits_for_words
             and self._splitter is not None
             and response is not None
             and bool(response.pieces)
@@ -266,6 +303,17 @@ class RelayedExchange(WrittenExchange):
     def _pass(self, events: list[Event]) -> Flow[None]:
         """Hand the provider's bytes to the caller. The last ones leave after the record of the turn."""
         caller = self._caller
+        if self._waits_for_words and events:
+            events = self._waiting = [*self._waiting, *events]
+            if not any(isinstance(event, _WORDS) for event in events):
+                return
+            self._waits_for_words, self._waiting = False, []
+            if _holds_thought(events):
+                self._passes = False
+                self._prepare_writing()
+                self._writer.created = 0 if self._response is None else int(self._response.head.received)
+                yield from self._write(events)
+                return
         caller.show_events(events)
         if self._claim is not None:
             yield from self._claim_reply(events)
