@@ -16,7 +16,7 @@ from asides.providers.quirks import THINKING_FIELDS, Quirks
 from asides.providers.table import PROVIDERS, plain_row
 from asides.values.errors import ConfigError, UnknownModel, UnknownProvider
 
-__all__ = ["AddressError", "find_host", "find_provider", "find_target", "list_providers", "plain_row"]
+__all__ = ["find_host", "find_provider", "find_target", "list_providers", "plain_row"]
 
 # Patterns are text: `re` compiles and keeps one when it is first used, and few addresses need any.
 _VARIABLE = r"\$([A-Z][A-Z0-9_]*(?:\|[A-Z][A-Z0-9_]*)*)"
@@ -32,8 +32,11 @@ _UNDATED = ("v1", "preview", "latest")
 Query = tuple[tuple[str, str], ...]
 
 
-class AddressError(ConfigError):
-    """The configured address of a provider is missing, or no address."""
+def _refuse_address(problem: str) -> ConfigError:
+    """The error of a provider whose configured address is missing, or no address."""
+    error = ConfigError(problem)
+    error.concerns_address = True
+    return error
 
 
 def find_target(
@@ -198,7 +201,7 @@ def _find_base_url(provider: Provider, explicit: str | None, environ: Mapping[st
             return _complete_url(value, provider)
     if not provider.base_url:
         hint = f"set {' or '.join(provider.base_url_env)}, or " if provider.base_url_env else ""
-        raise AddressError(f"{provider.name} has no address of its own. To do: {hint}pass base_url=.")
+        raise _refuse_address(f"{provider.name} has no address of its own. To do: {hint}pass base_url=.")
     if "$" not in provider.base_url:
         return provider.base_url
     return re.sub(_VARIABLE, lambda found: _fill_variable(found[1], provider, environ), provider.base_url)
@@ -226,12 +229,14 @@ def _fill_variable(names: str, provider: Provider, environ: Mapping[str, str]) -
             return region
     if name is None:
         variables = " or ".join(names.split("|"))
-        raise AddressError(
+        raise _refuse_address(
             f"the address of {provider.name} needs {variables}. To do: set it in the environment, or pass base_url=."
         )
     value = environ[name].strip()
     if not re.fullmatch(_ADDRESS_PART, value):
-        raise AddressError(f"{name} becomes a part of an address and may hold only letters, digits, '.', '_' and '-'.")
+        raise _refuse_address(
+            f"{name} becomes a part of an address and may hold only letters, digits, '.', '_' and '-'."
+        )
     return value
 
 
@@ -245,11 +250,11 @@ def _normalise_url(url: str, provider: Provider) -> tuple[str, Query]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise AddressError(f"the base_url of {provider.name} does not read; write https://host/path.") from None
+        raise _refuse_address(f"the base_url of {provider.name} does not read; write https://host/path.") from None
     if parts.scheme.lower() not in _DEFAULT_PORTS or not parts.hostname:
-        raise AddressError(f"the base_url of {provider.name} is no web address; it begins with https:// or http://.")
+        raise _refuse_address(f"the base_url of {provider.name} is no web address; it begins with https:// or http://.")
     if parts.username is not None or parts.password is not None:
-        raise AddressError(
+        raise _refuse_address(
             f"the base_url of {provider.name} holds a user name or password; pass the key with api_key=."
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
-from asides.providers.find import AddressError
 from asides.relay.error_response import RelayRefusal
-from asides.values.errors import AsidesError, AuthError, MissingKey, ProviderError
+from asides.values.errors import AsidesError, AuthError, ConfigError, MissingKey, ProviderError
 
 _Error = TypeVar("_Error", bound=AsidesError)
 
@@ -40,7 +39,7 @@ def explain_to_client(error: AsidesError) -> AsidesError:
     if isinstance(error, AuthError):
         said = str(error).partition(_TO_DO)[0].rstrip(".")
         return _blame_server(f"the provider refused the key of this gateway: {said}.{_TO_DO}{_ASK}", KEY_REFUSED)
-    if isinstance(error, AddressError):
+    if isinstance(error, ConfigError) and error.concerns_address:
         return _blame_server(_drop_python(str(error), of_provider=False), ADDRESS_MISSING)
     words = str(error)
     plain = _drop_python(words, of_provider=isinstance(error, ProviderError))
