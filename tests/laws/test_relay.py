@@ -371,6 +371,8 @@ def _asks_for_thinking(client: WireClient, body: bytes) -> bool:
             return asked.get("thinking", {}).get("type") in ("enabled", "adaptive")
         case "gemini":
             return asked.get("generationConfig", {}).get("thinkingConfig", {}).get("includeThoughts") is True
+        case "ollama":
+            return asked.get("think") is not False
         case _:
             return True
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
+from asides.options import Options
 from asides.relay.client_errors import explain_to_client
 from asides.values.errors import AsidesError, BadRequest, ConfigError, ConnectionLost, ProtocolError, Unsupported
 from asides_stage import Stage
@@ -37,6 +39,22 @@ def test_a_key_that_the_provider_refuses_is_not_the_login_of_the_client(path: st
     assert response.outcome.error is not None
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "google/gemma requires moderation on Chutes. Your input was flagged for 'violence'. No credits were charged.",
+        "The request was blocked by the content filter.",
+    ],
+)
+@pytest.mark.parametrize("path", _PATHS)
+def test_a_request_that_a_moderation_refuses_is_the_matter_of_its_client(path: str, message: str) -> None:
+    with Stage(Fail(status=403, message=message), rules="lenient") as stage:
+        response = Door(stage).post(path, {"model": "openrouter:x/y", **_PATHS[path]})
+    assert response.status in (400, 403)
+    assert b"key of this gateway" not in response.body
+    assert message[:40].encode() in response.body
+
+
 def test_a_client_in_this_process_holds_the_key_itself() -> None:
     with Stage(Fail(status=401, message="invalid x-api-key"), rules="lenient") as stage:
         door = Door(stage, trusts_callers=True)
@@ -61,9 +79,39 @@ def test_a_client_in_this_process_holds_the_key_itself() -> None:
         ),
         (ConfigError("give Image(data=…)."), "the request cannot be sent as it is."),
         (ConfigError("a plain problem. To do: leave it out."), "a plain problem. To do: leave it out."),
+        (ConfigError("it has no home: set X_HOME, or pass home=."), "it has no home: set X_HOME."),
+        (ConfigError("pass home=, or set X_HOME."), "set X_HOME."),
+        (ConfigError("too long; pass size=, or wait."), "too long, or wait."),
     ],
 )
 def test_errors_do_not_mention_names_of_python(error: AsidesError, words: str) -> None:
     explained = explain_to_client(error)
     assert str(explained) == words
     assert type(explained) is type(error)
+
+
+@pytest.mark.parametrize("path", _PATHS)
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("azure:m", b"AZURE_OPENAI_ENDPOINT"),
+        ("bedrock:m", b"AWS_REGION"),
+        ("vertex:m", b"GOOGLE_CLOUD_LOCATION"),
+        ("databricks:m", b"DATABRICKS"),
+        ("cloudflare:m", b"CLOUDFLARE"),
+        ("openai-compatible:m", b"has no address of its own"),
+    ],
+)
+def test_an_address_that_is_missing_is_named(
+    model: str, words: bytes, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (*os.environ,):
+        if name.startswith(("AZURE", "AWS", "GOOGLE", "DATABRICKS", "CLOUDFLARE", "OPENAI")):
+            monkeypatch.delenv(name)
+    response = Door(None, options=Options(api_key="sk-test")).post(path, {"model": model, **_PATHS[path]})
+    assert response.status == 502
+    assert words in response.body, response.body
+    assert b"base_url" not in response.body
+    assert response.outcome is not None
+    error = response.outcome.error
+    assert "base_url=" in str(error)

@@ -124,7 +124,7 @@ def test_codex_reads_the_id_and_the_usage_at_the_end() -> None:
         stage.expect_no_refusals()
         response = Door(stage).post("/v1/responses", body)
         assert response.status == 200, response.body
-        assert [tool["name"] for tool in stage.requests[0].json["tools"]] == ["agents__spawn"]
+        assert [tool["name"] for tool in stage.requests[0].json["tools"]] == ["agents__spawn", "web_search"]
         assert stage.requests[0].json["system"]
     last = read_events(response.body)[-1]
     assert last["type"] == "response.completed"

@@ -292,6 +292,10 @@ class ReplyWriter:
         """The id of the reply that the client reads."""
         return self._find_id(self.id_prefix)
 
+    def use_reply_id(self, reply_id: str) -> None:
+        """Set the id of the reply, where the client has it already."""
+        self._own_id = reply_id
+
     # --- calls and parts --------------------------------------------------------------------------------------------
 
     def _write_call_event(self, event: ToolCallDelta) -> bytes:

@@ -396,10 +396,7 @@ class _RequestCheck:
         return self._fit_form(turn_off(thinking))
 
     def _takes_choice(self, thinking: Thinking) -> bool:
-        """Whether the tool can be demanded while the model thinks."""
-        forced = self.rule.forced_tools
-        allowed = forced is True or forced == self.prompt.tool_choice
-        return allowed and (thinking.budget is None or self.rule.forced_tools_with_budget)
+        return takes_choice(self.prompt.tool_choice, thinking, self.rule)
 
     def _check_forced_tool(self, thinking: Thinking) -> dict[str, Any]:
         choice = self.prompt.tool_choice
@@ -417,6 +414,13 @@ class _RequestCheck:
             advice=f"use tool_choice={sent!r} or turn thinking off",
         )
         return {"tool_choice": sent}
+
+
+def takes_choice(choice: str | None, thinking: Thinking, rule: ModelRule) -> bool:
+    """Whether a model takes this choice of a tool while it thinks."""
+    if choice in _FREE_CHOICES or rule.forced_tools is True or rule.forced_tools == choice:
+        return thinking.budget is None or choice in _FREE_CHOICES or rule.forced_tools_with_budget
+    return False
 
 
 # --- settings in a form that the model takes --------------------------------------------------------------------------

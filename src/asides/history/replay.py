@@ -34,11 +34,15 @@ NOT_SAVED = "its text was not saved, or that of a thought beside it, and it cann
 NOT_REPLAYABLE = "the reply broke off inside it, or the messages before it were changed"
 OTHER_DIALECT = "it was made in another dialect, or did not come as a block"
 OTHER_ACCOUNT = "another account made it"
+NO_ORIGIN = "it is not known which provider made it"
 OTHER_HOST = "another provider or endpoint made it"
 OTHER_FORMAT = "its reasoning_details are in the format of another maker's models"
 OTHER_PREFIX = "the messages, the tools or the system prompt before it have changed, and its seal is bound to them"
 NOT_LED = "a turn that does not begin with its thinking goes back without it"
 NOT_THINKING = "a request that does not think cannot hold the thoughts of the current turn"
+
+UNKNOWN_HOST = Origin("unknown", "", "")
+"""The origin of a thought that any provider may have made."""
 
 _DIGEST_SIZE = 12
 EMPTY_THOUGHT = "."
@@ -147,7 +151,7 @@ class _Replayer:
             return "it was refused here before"
         if thought.origin is not None:
             if not self._is_own(thought.origin):
-                return OTHER_HOST
+                return NO_ORIGIN if thought.origin == UNKNOWN_HOST else OTHER_HOST
             if self._is_other_account(thought.origin):
                 return OTHER_ACCOUNT
             if thought.origin.model not in ("", target.model) and not rule.other_models:

@@ -32,6 +32,13 @@ _UNDATED = ("v1", "preview", "latest")
 Query = tuple[tuple[str, str], ...]
 
 
+def _refuse_address(problem: str) -> ConfigError:
+    """The error of a provider whose configured address is missing, or no address."""
+    error = ConfigError(problem)
+    error.concerns_address = True
+    return error
+
+
 def find_target(
     model: str,
     *,
@@ -193,8 +200,8 @@ def _find_base_url(provider: Provider, explicit: str | None, environ: Mapping[st
         if value := environ.get(name, "").strip():
             return _complete_url(value, provider)
     if not provider.base_url:
-        hint = f", or set {' or '.join(provider.base_url_env)}" if provider.base_url_env else ""
-        raise ConfigError(f"{provider.name} has no address of its own: pass base_url={hint}.")
+        hint = f"set {' or '.join(provider.base_url_env)}, or " if provider.base_url_env else ""
+        raise _refuse_address(f"{provider.name} has no address of its own. To do: {hint}pass base_url=.")
     if "$" not in provider.base_url:
         return provider.base_url
     return re.sub(_VARIABLE, lambda found: _fill_variable(found[1], provider, environ), provider.base_url)
@@ -222,12 +229,14 @@ def _fill_variable(names: str, provider: Provider, environ: Mapping[str, str]) -
             return region
     if name is None:
         variables = " or ".join(names.split("|"))
-        raise ConfigError(
-            f"the address of {provider.name} needs {variables}: set it in the environment, or pass base_url=."
+        raise _refuse_address(
+            f"the address of {provider.name} needs {variables}. To do: set it in the environment, or pass base_url=."
         )
     value = environ[name].strip()
     if not re.fullmatch(_ADDRESS_PART, value):
-        raise ConfigError(f"{name} becomes a part of an address and may hold only letters, digits, '.', '_' and '-'.")
+        raise _refuse_address(
+            f"{name} becomes a part of an address and may hold only letters, digits, '.', '_' and '-'."
+        )
     return value
 
 
@@ -241,11 +250,13 @@ def _normalise_url(url: str, provider: Provider) -> tuple[str, Query]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ConfigError(f"the base_url of {provider.name} does not read; write https://host/path.") from None
+        raise _refuse_address(f"the base_url of {provider.name} does not read; write https://host/path.") from None
     if parts.scheme.lower() not in _DEFAULT_PORTS or not parts.hostname:
-        raise ConfigError(f"the base_url of {provider.name} is no web address; it begins with https:// or http://.")
+        raise _refuse_address(f"the base_url of {provider.name} is no web address; it begins with https:// or http://.")
     if parts.username is not None or parts.password is not None:
-        raise ConfigError(f"the base_url of {provider.name} holds a user name or password; pass the key with api_key=.")
+        raise _refuse_address(
+            f"the base_url of {provider.name} holds a user name or password; pass the key with api_key=."
+        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     if port is not None and port != _DEFAULT_PORTS[parts.scheme.lower()]:
         host = f"{host}:{port}"

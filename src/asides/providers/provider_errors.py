@@ -125,6 +125,8 @@ def _choose_type(kind: RejectionKind | None, status: int, message: str, code: st
         if re.search(_FILTER, text):
             return ContentFiltered
         return AuthError if re.search(_WRONG_KEY, text) else BadRequest  # some hosts report a wrong key so
+    if status == 403 and re.search(_FILTER, text):
+        return ContentFiltered  # moderation before the model (openrouter.ai docs errors, 2026-11)
     if status in (401, 403, 407):
         return AuthError
     if status in (404, 405, 410):

@@ -9,16 +9,17 @@ import re
 from typing import TypeVar
 
 from asides.relay.error_response import RelayRefusal
-from asides.values.errors import AsidesError, AuthError, MissingKey, ProviderError
+from asides.values.errors import AsidesError, AuthError, ConfigError, MissingKey, ProviderError
 
 _Error = TypeVar("_Error", bound=AsidesError)
 
 KEY_REFUSED = "provider_key_refused"
 KEY_MISSING = "provider_key_missing"
+ADDRESS_MISSING = "provider_address_missing"
 _TO_DO = " To do: "
 _ASK = "ask whoever runs this gateway."
 _SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z])")
-_OR = re.compile(r"; |, or ")
+_OR = re.compile(r"(; |, or )")
 _PARTIAL = re.compile(r" \((?:try again )?\(?\.(?:partial|result)\b[^)]*\)")
 # An argument as our functions take it, a call, an attribute, or a name of the package.
 _PYTHON = re.compile(
@@ -38,6 +39,8 @@ def explain_to_client(error: AsidesError) -> AsidesError:
     if isinstance(error, AuthError):
         said = str(error).partition(_TO_DO)[0].rstrip(".")
         return _blame_server(f"the provider refused the key of this gateway: {said}.{_TO_DO}{_ASK}", KEY_REFUSED)
+    if isinstance(error, ConfigError) and error.concerns_address:
+        return _blame_server(_drop_python(str(error), of_provider=False), ADDRESS_MISSING)
     words = str(error)
     plain = _drop_python(words, of_provider=isinstance(error, ProviderError))
     return error if plain == words else _rephrase(error, plain)
@@ -55,17 +58,19 @@ def _drop_python(words: str, *, of_provider: bool) -> str:
     if not of_provider:
         problem = _PARTIAL.sub("", problem)
         if _PYTHON.search(problem):
-            sentences = [kept for sentence in _SENTENCE.split(problem) if (kept := _drop_clauses(sentence, "; "))]
+            sentences = [kept for sentence in _SENTENCE.split(problem) if (kept := _drop_clauses(sentence))]
             problem = " ".join(sentences) or "the request cannot be sent as it is."
     if _PYTHON.search(advice):
-        advice = _drop_clauses(_OR.sub(", or ", advice), ", or ") or _ASK
+        advice = _drop_clauses(advice) or _ASK
     return f"{problem}{mark}{advice}"
 
 
-def _drop_clauses(sentence: str, mark: str) -> str:
+def _drop_clauses(sentence: str) -> str:
     """The sentence without the clauses that name something of Python."""
-    clauses = [clause for clause in sentence.rstrip(".").split(mark) if not _PYTHON.search(clause)]
-    return f"{mark.join(clauses)}." if clauses else ""
+    first, *others = _OR.split(sentence.rstrip("."))
+    pieces = [first, *(f"{mark}{clause}" for mark, clause in zip(others[::2], others[1::2], strict=True))]
+    kept = "".join(piece for piece in pieces if not _PYTHON.search(piece))
+    return f"{_OR.sub('', kept, count=1) if _OR.match(kept) else kept}." if kept else ""
 
 
 def _rephrase(error: _Error, words: str) -> _Error:

@@ -13,6 +13,8 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.flows.call import Call
+from asides.history.check import takes_choice
+from asides.options import THINKING_OPTIONS
 from asides.providers.table import WITHOUT_A_KEY
 from asides.relay.allowed_models import refuse_model
 from asides.relay.error_response import RelayRefusal
@@ -80,9 +82,24 @@ def _build(caller: Caller, asked: ServedRequest, own: dict[str, Any], route: Rou
         caller.allowed.check_fields(asked.prompt.extra)
         caller.allowed.check_fallbacks(options.models[len(route.targets) :], caller.builder)
     call = build_calls(caller, asked, options)
+    if not (asked.prompt.thinking.asked or own.keys() & THINKING_OPTIONS):
+        others = tuple(map(_let_tool_win, call.fallbacks))
+        call = msgspec.structs.replace(_let_tool_win(call), fallbacks=others)
     if caller.allowed is not None:
         call = caller.allowed.keep_allowed(asked.model, route.meant, call)
     return FoundCalls(call, options, route.renames)
+
+
+def _let_tool_win(call: Call) -> Call:
+    """The call without the thinking of a route or the settings, where the client demands a tool that the model takes
+    only while it does not think.
+    """
+    prompt, rule = call.prompt, call.target.rule
+    is_free = rule.forced_tools == "never" or rule.thinking != "optional" or not prompt.thinking.wanted
+    if is_free or takes_choice(prompt.tool_choice, prompt.thinking, rule):
+        return call
+    thinking = msgspec.structs.replace(prompt.thinking, mode=None, effort=None, budget=None)
+    return msgspec.structs.replace(call, prompt=msgspec.structs.replace(prompt, thinking=thinking))
 
 
 def _refuse_extra(caller: Caller, own: dict[str, Any]) -> None:

@@ -33,6 +33,7 @@ _MISREAD = ("fragmented_tags", "snapshots", "raw_reasoning", "hides_truncation")
 
 _FOREIGN = "thinking of another provider is left out"
 _STORED = "the relay stores the response"
+_IN_ENVELOPES = "reasoning state travels in envelopes"
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -73,6 +74,8 @@ class Asked(msgspec.Struct, frozen=True):
     """The relay stores the response, unless its provider does."""
     thinking_field: str = ""
     """The field of thinking that clients of chat completions expect."""
+    carries: bool = False
+    """No store keeps the state of the reply: it has to travel with the client, with the name of its maker."""
 
 
 def find_changes(call: Call, asked: Asked, *, model: str = "", known: KnownCalls | None = None) -> Changes:
@@ -143,7 +146,9 @@ def _change_reply(call: Call, asked: Asked, request: str) -> str:
         return _STORED
     has_moved = asked.has_state or request == _FOREIGN
     if facts.thinks_in_blocks and (has_moved or not of_maker):
-        return "reasoning state travels in envelopes"
+        return _IN_ENVELOPES
+    if asked.carries and not of_maker and not _takes_no_thinking(target):
+        return _IN_ENVELOPES
     reason = ""
     if _may_mix(target, asked.dialect):
         reason = "thinking may stand in the answer"

@@ -43,6 +43,8 @@ class RelayRequest(msgspec.Struct, frozen=True):
     """How the response names the request, unless the provider has a name for it; "": a new id."""
     limits: CallerLimits | None = None
     """None: the caller may do everything."""
+    background_id: str = ""
+    """The id of the response that this request runs for in the background; "": its caller waits for it."""
 
     def __repr__(self) -> str:
         return f"RelayRequest({self.method} {self.path}, {self.dialect}, <{len(self.body)} bytes>)"

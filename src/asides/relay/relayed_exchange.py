@@ -19,6 +19,7 @@ from asides.flows.retry import ERROR_BODY_LIMIT
 from asides.flows.steps import Emit, Flow, Head, Open, Read
 from asides.history.plan import OnConflict
 from asides.providers.credentials import collect_secrets
+from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
 from asides.providers.table import is_maker
 from asides.relay.answers.stored_responses import can_store, store_response
@@ -31,18 +32,44 @@ from asides.relay.splice_body import keep_bytes
 from asides.relay.state.caller_state import CallerState
 from asides.relay.state.carry_state import StateCarrier
 from asides.relay.translate.call_ids import CallerIds
+from asides.relay.translate.hosted_tools import Report
+from asides.relay.translate.tool_names import TOOL_NOT_SENT
 from asides.relay.translate.translate_fields import fit_prompt
 from asides.relay.translate.visible_events import JsonOnly, NoThinking, hide_thinking
 from asides.relay.whole_events import EventSplitter, find_splitter
 from asides.relay.written_exchange import WrittenExchange, open_writer
 from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound, TransportError
-from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, Warned
+from asides.values.events import (
+    CommentaryDelta,
+    Event,
+    PartArrived,
+    RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
+    TextDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    ToolCallDelta,
+    Warned,
+)
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
+from asides.values.parts import Text
 from asides.values.redaction import build_redactor, redact_bytes
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
 
+# A reply that begins with one of these, and not with a thought, begins as its client expects.
+_WORDS = (
+    TextDelta,
+    ToolCallDelta,
+    ThinkingDelta,
+    ThoughtSealed,
+    CommentaryDelta,
+    RefusalDelta,
+    PartArrived,
+    ReplyEnded,
+)
 _INSTRUCTED = ("schema_instructed", "output_instructed")
 # After its last event, or an error in its stream, a server ends the body or closes the connection; some do neither.
 _READ_THE_REST = Read(patience=0.5)
@@ -57,6 +84,15 @@ def _encode_like(given: bytes, on_conflict: OnConflict, prompt: Prompt, target: 
     sent = encode_request(prompt, target, on_conflict=on_conflict)
     body = keep_bytes(given, sent.request.body, target.quirks.refused_fields)
     return msgspec.structs.replace(sent, request=msgspec.structs.replace(sent.request, body=body))
+
+
+def _holds_thought(events: Sequence[Event]) -> bool:
+    """Whether there is a thought, also one without words. Seals of texts and calls are none."""
+    others = {event.block for event in events if isinstance(event, (TextDelta, ToolCallDelta, PartArrived))}
+    return any(
+        isinstance(event, ThinkingDelta) or (isinstance(event, ThoughtSealed) and event.block not in others)
+        for event in events
+    )
 
 
 class _Response:
@@ -127,6 +163,10 @@ class RelayedExchange(WrittenExchange):
         self._is_own_dialect = call.target.dialect == caller.dialect and quirks.transport == "direct"
         self._passes = not changes.reply
         """Whether the provider's bytes are the reply."""
+        may_think = call.target.thinks(call.prompt.thinking) is not False
+        self._waits_for_words = self._passes and not shows_thinking and may_think
+        """Whether thinking that nobody asked for may come first: then the reply is written instead."""
+        self._waiting: list[Event] = []
         changed: tuple[Notice, ...] = ()
         prompt = call.prompt
         try:
@@ -158,6 +198,7 @@ class RelayedExchange(WrittenExchange):
             ),
         )
         self._asked = asked
+        self._report = self._find_report(changed)
         self._ids = CallerIds()
         self._carrier: StateCarrier | None = None
         self._no_thinking: NoThinking | None = None
@@ -288,6 +329,7 @@ class RelayedExchange(WrittenExchange):
         response = self._response
         return (
             self._passes
+            and not self._waits_for_words
             and self._splitter is not None
             and response is not None
             and bool(response.pieces)
@@ -298,6 +340,17 @@ class RelayedExchange(WrittenExchange):
     def _pass(self, events: list[Event]) -> Flow[None]:
         """Hand the provider's bytes to the caller. The last ones leave after the record of the turn."""
         caller = self._caller
+        if self._waits_for_words and events:
+            events = self._waiting = [*self._waiting, *events]
+            if not any(isinstance(event, _WORDS) for event in events):
+                return
+            self._waits_for_words, self._waiting = False, []
+            if _holds_thought(events):
+                self._passes = False
+                self._prepare_writing()
+                self._writer.created = 0 if self._response is None else int(self._response.head.received)
+                yield from self._write(events)
+                return
         caller.show_events(events)
         if self._claim is not None:
             yield from self._claim_reply(events)
@@ -404,6 +457,8 @@ class RelayedExchange(WrittenExchange):
             field = caller.config.thinking_field
             # Hosts with details write the text beside them under this name.
             writer.use_thinking_field("reasoning" if field == "reasoning_details" else field)
+        if caller.request.background_id:
+            writer.use_reply_id(caller.request.background_id)
         self._writer = writer
         self._carrier = self._state.make_carrier(hides=not self._shows_thinking)
         self._no_thinking = None if self._shows_thinking else NoThinking()
@@ -446,7 +501,22 @@ class RelayedExchange(WrittenExchange):
             events = self._no_thinking.hide(events)
         elif self._hides:
             events = hide_thinking(events, self._visibility, self._caller.config.sink)
+        if self._report is not None:
+            events = self._report.add(events)
         return events if self._json_only is None else self._json_only.fit(events)
+
+    def _find_report(self, notices: Sequence[Notice]) -> Report | None:
+        """What the first words of a conversation say about tools that were left out; None if there is nothing to say,
+        or nobody who would read it.
+        """
+        names = [str(notice.asked) for notice in notices if notice.code == TOOL_NOT_SENT]
+        if not names or self._caller.config.trusts_callers or self._asked.prompt.output is not None:
+            return None
+        as_commentary = self._caller.dialect == RESPONSES
+        turns = [message for message in self._asked.prompt.messages if message.role == "assistant"]
+        if any(as_commentary or any(isinstance(part, Text) for part in message.parts) for message in turns):
+            return None
+        return Report(names, self._call.target.provider.name, as_commentary=as_commentary)
 
     def _start_writing(self, events: Sequence[Event]) -> list[Any]:
         notices = [*self._list_notices(events), *getattr(self._writer, "notices", ())]

@@ -12,6 +12,8 @@ from asides.flows.call import Call
 from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Emit, Flow, Now, UseCall
 from asides.providers.endpoint import RESPONSES
+from asides.relay.answers.background_responses import FIELD as BACKGROUND
+from asides.relay.answers.background_responses import refuse_foreground
 from asides.relay.answers.stored_responses import (
     can_store,
     join_messages,
@@ -147,6 +149,11 @@ class RelayedReply:
         self.asked = asked.model
         caller.show_asked(asked)
         self._shows_thinking = asks_for_thinking(caller.dialect, asked.prompt, own)
+        is_background = bool(asked.prompt.extra.get(BACKGROUND)) and caller.dialect == RESPONSES
+        if caller.request.background_id:
+            is_background = False
+            extra = {**asked.prompt.extra, BACKGROUND: False}
+            asked = msgspec.structs.replace(asked, prompt=msgspec.structs.replace(asked.prompt, extra=extra))
         state = asked.prompt.state
         if asked.stream:
             self._pings = Pings(caller, make_writer, asked.model)
@@ -173,6 +180,8 @@ class RelayedReply:
             # The others of a list get what was written for the first.
             is_renamed = found.renames or each is not calls[0]
             self._changes[id(each.target)] = self._find_changes(each, options, asked.model if is_renamed else "")
+        if is_background and any(self._changes[id(each.target)] != Changes() for each in calls):
+            refuse_foreground(caller, self._state, asked, compacts=self._compacts)
         if caller.request.tenant:
             yield from self._check_owner(state, calls)
         if unreadable is not None or self._state.has_unknown_previous or state.conversation is not None:
@@ -266,7 +275,7 @@ class RelayedReply:
             caller.dialect,
             state.find_visibility(options.visibility),
             caller.config.sink,
-            may_pass=caller.config.forwards and options.may_forward,
+            may_pass=caller.config.forwards and options.may_forward and not caller.request.background_id,
             has_options=options.changes_prompt,
             has_state=state.is_changed,
             is_labelled=state.is_labelled,
@@ -278,6 +287,7 @@ class RelayedReply:
             shows_thinking=self._shows_thinking,
             is_stored=can_store(caller, state),
             thinking_field=caller.config.thinking_field,
+            carries=state.carries_all,
         )
         return find_changes(call, asked, model=model, known=caller.known_calls)
 

@@ -68,6 +68,9 @@ def _rebuild(kind: type[_Kind], args: tuple[Any, ...], state: dict[str, Any]) ->
 class ConfigError(AsidesError):
     """A mistake in the call or the settings, found before a byte was sent."""
 
+    concerns_address = False
+    """Whether the configured address of a provider is missing, or no address."""
+
 
 class UnknownProvider(ConfigError):
     """No provider has this name."""

@@ -17,41 +17,41 @@ _THOUGHT = "PONDER"
 _QUESTION = [{"role": "user", "content": "?"}]
 
 
-def _write(dialect: str, model: str, *, asks: bool) -> tuple[str, dict[str, Any]]:
+def _write(dialect: str, model: str, *, asks: bool, stream: bool = False) -> tuple[str, dict[str, Any]]:
     """A request as a client writes it by hand."""
     name = model.replace(":", "%3A").replace("/", "%2F")
+    streamed: dict[str, Any] = {"stream": stream} if stream or dialect == "ollama" else {}
+    more: dict[str, Any]
+    config: dict[str, Any]
     match dialect:
         case "anthropic":
             more = {"thinking": {"type": "enabled", "budget_tokens": 2000}} if asks else {}
-            return "/v1/messages", {"model": model, "max_tokens": 4000, "messages": _QUESTION, **more}
+            return "/v1/messages", {"model": model, "max_tokens": 4000, "messages": _QUESTION, **more, **streamed}
         case "gemini":
             config = {"thinkingConfig": {"includeThoughts": True, "thinkingBudget": 2000}} if asks else {}
             body = {"contents": [{"role": "user", "parts": [{"text": "?"}]}], "generationConfig": config}
-            return f"/v1beta/models/{name}:generateContent", body
+            return f"/v1beta/models/{name}:{'streamG' if stream else 'g'}enerateContent", body
+        case "gemini_interactions":
+            config = {"generation_config": {"thinking_level": "high", "thinking_summaries": "auto"}} if asks else {}
+            return "/v1beta/interactions", {"model": model, "input": "?", **config, **streamed}
         case "bedrock":
             more = {"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 2000}}}
             config = {"inferenceConfig": {"maxTokens": 4000}}
             body = {"messages": [{"role": "user", "content": [{"text": "?"}]}], **config, **(more if asks else {})}
-            return f"/model/{name}/converse", body
+            return f"/model/{name}/converse{'-stream' if stream else ''}", body
         case "openai_responses":
             more = {"reasoning": {"effort": "high", "summary": "auto"}} if asks else {}
-            return "/v1/responses", {"model": model, "input": "?", **more}
+            return "/v1/responses", {"model": model, "input": "?", **more, **streamed}
         case "openai_chat":
-            return "/v1/chat/completions", {
-                "model": model,
-                "messages": _QUESTION,
-                **({"reasoning_effort": "high"} if asks else {}),
-            }
+            more = {"reasoning_effort": "high"} if asks else {}
+            return "/v1/chat/completions", {"model": model, "messages": _QUESTION, **more, **streamed}
         case "ollama":
-            return "/api/chat", {
-                "model": model,
-                "messages": _QUESTION,
-                "stream": False,
-                **({"think": True} if asks else {}),
-            }
-        case _:
+            return "/api/chat", {"model": model, "messages": _QUESTION, **({"think": True} if asks else {}), **streamed}
+        case "cohere":
             more = {"thinking": {"type": "enabled"}} if asks else {}
-            return "/v2/chat", {"model": model, "messages": _QUESTION, **more}
+            return "/v2/chat", {"model": model, "messages": _QUESTION, **more, **streamed}
+        case _:
+            raise AssertionError(dialect)
 
 
 def _find_first(dialect: str, response: Response) -> str:
@@ -62,20 +62,56 @@ def _find_first(dialect: str, response: Response) -> str:
 
 
 @pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("forwards", [False, True])
 @pytest.mark.parametrize("store", [False, True])
 @pytest.mark.parametrize("model", UPSTREAMS)
 @pytest.mark.parametrize("dialect", CALLERS)
-def test_the_table(dialect: str, model: str, store: bool, asks: bool) -> None:
-    path, body = _write(dialect, model, asks=asks)
+def test_the_table(dialect: str, model: str, store: bool, forwards: bool, stream: bool, asks: bool) -> None:
+    if forwards and not asks and dialect == "anthropic" and model.startswith("anthropic"):
+        model = "anthropic:claude-opus-5-5"  # thinks unasked; the other one does not, and its reply passes unread
+    path, body = _write(dialect, model, asks=asks, stream=stream)
     with Stage(Say(text="Hi", thinking=_THOUGHT), rules="lenient") as stage:
         # Whatever the client says, this host thinks: as a route with thinking= would have it, or a model by default.
-        response = Door(stage, store=store, forwards=False).post(path, body)
+        response = Door(stage, store=store, forwards=forwards).post(path, body)
     assert response.status == 200, response.body
     is_shown = _THOUGHT.encode() in response.body
     # Responses has no summary for those who want none: there is nothing to show.
     assert is_shown is (asks or (dialect not in _ASKS_FOR_IT and "responses" not in model))
-    if dialect in _ASKS_FOR_IT and not asks:
+    assert b"Hi" in response.body
+    if dialect in _ASKS_FOR_IT and not asks and not stream:
         assert _find_first(dialect, response) == "Hi"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("model", UPSTREAMS)
+@pytest.mark.parametrize(
+    ("dialect", "more"),
+    [
+        ("ollama", {"think": False}),
+        ("anthropic", {"thinking": {"type": "disabled"}}),
+        ("gemini", {"generationConfig": {"thinkingConfig": {"includeThoughts": False}}}),
+    ],
+)
+def test_a_client_that_turns_it_off_gets_none(dialect: str, more: dict[str, Any], model: str, stream: bool) -> None:
+    path, body = _write(dialect, model, asks=False, stream=stream)
+    with Stage(Say(text="Hi", thinking=_THOUGHT), rules="lenient") as stage:
+        # A maker does not think where its own client turns that off, and its reply passes unread.
+        response = Door(stage, forwards=not model.startswith(dialect)).post(path, {**body, **more})
+    assert response.status == 200, response.body
+    assert _THOUGHT.encode() not in response.body
+    assert b"Hi" in response.body
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("dialect", "model"), [("anthropic", "anthropic:claude-opus-4-5"), ("gemini", UPSTREAMS[3])])
+def test_a_reply_without_thinking_passes(dialect: str, model: str, stream: bool) -> None:
+    path, body = _write(dialect, model, asks=False, stream=stream)
+    call = ToolCall("call_1", "look", {"a": 1})
+    with Stage(Say(text="Hi", tool_calls=(call,)), rules="lenient") as stage:
+        response = Door(stage).post(path, body)
+    assert response.outcome is not None
+    assert response.outcome.passed
 
 
 @pytest.mark.parametrize("own", [{"thinking": "low"}, {"visibility": ["raw", "summary"]}])

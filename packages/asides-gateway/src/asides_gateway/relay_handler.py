@@ -6,7 +6,9 @@ import asyncio
 import re
 import time
 from contextlib import suppress
+from urllib.parse import unquote
 
+from asides.relay.answers.background_responses import RunsInBackground
 from asides.relay.endpoints import NoEndpoint, find_endpoint, name_request_id_header
 from asides.relay.error_response import RelayRefusal, write_error_response
 from asides.relay.relay import RelayExchange
@@ -38,6 +40,8 @@ _STREAM_MARK = next(iter(STREAM_HEADERS.keys() - {"cache-control"}))
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _OF_CONNECTION = frozenset({"content-length", "transfer-encoding", "keep-alive", "content-encoding", "trailer"})
+_STOPPED = re.compile(r"POST .*/responses/([^/]+)/cancel|DELETE .*/responses/([^/]+)")
+"""The requests that stop a response in the background."""
 _CLIENT = re.compile(r"[!-~]{1,60}")
 _FAULT = "the gateway failed to answer this request. To do: try again; if it fails again, report it with the log."
 _BUSY_SECONDS = "5"
@@ -93,6 +97,7 @@ class _Answer:
     """The response to one request, while it is written."""
 
     __slots__ = (
+        "_accepted",
         "_exchange",
         "_first_byte",
         "_identity",
@@ -119,6 +124,8 @@ class _Answer:
         self._exchange: RelayExchange | None = None
         self._stream: AsyncRelayStream | None = None
         self._outcome: RelayOutcome | None = None
+        self._accepted: RelayOutcome | None = None
+        """How a request ended whose reply comes in the background."""
         self._sent = 0
         self._first_byte: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -150,9 +157,9 @@ class _Answer:
             if self._response is not None or _STREAM_MARK in start.headers:
                 response = await self._write_stream(start, stream)
             else:
-                response = await self._write_whole(start, stream)
+                response = await self._write_whole(start, stream, relayed)
             stream.confirm()
-            outcome = stream.outcome
+            outcome = self._accepted or stream.outcome
             how = "failed" if outcome is None or outcome.error is not None else "done"
         except asyncio.CancelledError:
             if self._sent and self._stream is not None:
@@ -173,7 +180,7 @@ class _Answer:
                 self._ping.cancel()
             if self._stream is not None:
                 await self._stream.close()
-                self._outcome = self._stream.outcome
+                self._outcome = self._accepted or self._stream.outcome
                 if self._outcome is not None and any(each.code == STORE_FAILED for each in self._outcome.notices):
                     service.note_store_failure(began)
             self._tell_end(how)
@@ -181,10 +188,27 @@ class _Answer:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    async def _write_whole(self, start: ResponseStart, stream: AsyncRelayStream) -> web.StreamResponse:
+    async def _write_whole(
+        self, start: ResponseStart, stream: AsyncRelayStream, relayed: RelayRequest
+    ) -> web.StreamResponse:
         """Write a response with its length, at once."""
         body = b"".join([piece async for piece in stream])
+        outcome = stream.outcome
+        if outcome is not None and isinstance(outcome.error, RunsInBackground):
+            return await self._begin_background(relayed)
+        if start.status == 200 and (found := _STOPPED.fullmatch(f"{relayed.method} {relayed.path.rstrip('/')}")):
+            self._service.background.stop(relayed.tenant, unquote(found[1] or found[2]))
         return await self._send_whole(start.status, start.headers, body)
+
+    async def _begin_background(self, relayed: RelayRequest) -> web.StreamResponse:
+        record = self._watch.record
+        try:
+            document = await self._service.background.begin(relayed, record, self._identity.key)
+        except RelayRefusal as problem:
+            return await self._write_error(problem)
+        self._accepted = RelayOutcome(200, "own", "it runs in the background")
+        headers = {"content-type": "application/json", name_request_id_header(record.dialect): record.id}
+        return await self._send_whole(200, headers, document)
 
     async def _write_error(self, refusal: RelayRefusal) -> web.StreamResponse:
         record = self._watch.record

@@ -33,6 +33,7 @@ from asides_gateway.access.rate_windows import open_windows
 from asides_gateway.access.redis_link import RedisLink
 from asides_gateway.access.revocations import listen
 from asides_gateway.authenticate import Authenticator
+from asides_gateway.background_responses import BackgroundResponses
 from asides_gateway.gateway_database import open_database, prepare_database
 from asides_gateway.gateway_settings import GatewaySettings, check_address
 from asides_gateway.model_lists import ModelLists
@@ -93,6 +94,8 @@ class Service:
         self.transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
         self.model_lists = ModelLists(self.transport)
         """What providers list for the configured keys."""
+        self.background = BackgroundResponses(self)
+        """The responses that clients poll."""
         self._tasks: list[asyncio.Task[None]] = []
         self._planner = ThreadPoolExecutor(_MAX_PLANNERS, thread_name_prefix="asides-plan")
         """Plans large requests, which would keep the event loop from all others."""
@@ -215,6 +218,7 @@ class Service:
 
     async def close(self) -> None:
         """Close the connections to providers, and the stores."""
+        await self.background.close()
         for task in self._tasks:
             task.cancel()
         await self.model_lists.close()

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest, Writer
-from asides.flows.steps import Emit, Flow
+from asides.flows.steps import Emit, Flow, Now
 from asides.relay.error_response import RelayRefusal
 from asides.relay.forward import forward_to_host
 from asides.relay.relay_config import Caller
@@ -37,6 +37,14 @@ _MOST_ITEMS = 100
 _USUAL_ITEMS = 20
 
 
+MOST_BACKGROUND_SECONDS = 3600.0
+"""How long a response may run in the background. One that is not there by then has lost its gateway."""
+
+BackgroundStatus = Literal["completed", "in_progress", "cancelled", "failed"]
+# Of several records of one response the first of these counts.
+_STATUSES: tuple[BackgroundStatus, ...] = ("cancelled", "completed", "failed", "in_progress")
+
+
 class StoredResponseRecord(msgspec.Struct, frozen=True):
     """What is stored of one response."""
 
@@ -50,6 +58,10 @@ class StoredResponseRecord(msgspec.Struct, frozen=True):
     """The items of its request, for `input_items`."""
     document: msgspec.Raw
     """The response as the caller got it."""
+    status: BackgroundStatus = "completed"
+    """Others: it runs in the background, or ended there without a reply."""
+    began: float = 0.0
+    """When it began in the background, in seconds since 1970."""
 
 
 # --- continuing -------------------------------------------------------------------------------------------------------
@@ -60,6 +72,11 @@ def read_previous(keys: TenantKeys, response_id: str) -> Flow[tuple[StoredRespon
     last = yield from _read(keys, response_id)
     if last is None:
         return None
+    if last.output is None and last.status != "completed":
+        raise RelayRefusal(
+            f"Previous response with id '{response_id[:100]}' is {last.status}: only a completed one can be continued.",
+            param="previous_response_id",
+        )
     if not last.ancestors:
         return (last,)
     wanted = [key for ancestor in last.ancestors for key in _list_keys(keys, ancestor)]
@@ -122,6 +139,9 @@ def store_response(
     """
     if not can_store(caller, state):
         return
+    if is_background := bool(caller.request.background_id):
+        extra = {**served.prompt.extra, "background": True}
+        served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, extra=extra))
     given = {own: mine for mine, own in ids.items()}
     parts = tuple(
         msgspec.structs.replace(part, id=given.get(part.id, part.id)) if isinstance(part, ToolCall) else part
@@ -143,11 +163,16 @@ def store_response(
                 getattr(writer, "created", 0),
             )
         ),
+        began=(caller.now or 1.0) if is_background else 0.0,
     )
-    keys = state.keys
+    yield from state.write(make_record(state.keys, record))
+
+
+def make_record(keys: TenantKeys, record: StoredResponseRecord) -> StoredRecord:
+    """The record of a response as a store keeps it."""
     record_id = f"resp_{secrets.token_hex(16)}"
     payload = write_payload(msgspec.json.encode(record), record_id, keys)
-    yield from state.write(StoredRecord(record_id, (_make_key(keys, response_id),), payload))
+    return StoredRecord(record_id, (_make_key(keys, record.id),), payload)
 
 
 def _select_visible(reply: Reply, visibility: Visibility, sink: Sink) -> Reply:
@@ -210,7 +235,8 @@ def _list_keys(keys: TenantKeys, response_id: str) -> tuple[str, ...]:
 def _read(keys: TenantKeys, response_id: str) -> Flow[StoredResponseRecord | None]:
     found = yield ReadRecords(keys.tenant, _list_keys(keys, response_id))
     opened = [_open(record, keys) for record in found or ()]
-    return next((record for record in opened if record is not None and record.id == response_id), None)
+    ours = [record for record in opened if record is not None and record.id == response_id]
+    return min(ours, key=lambda record: _STATUSES.index(record.status), default=None)
 
 
 def _open(record: StoredRecord, keys: TenantKeys) -> StoredResponseRecord | None:
@@ -239,11 +265,20 @@ def answer_stored(caller: Caller) -> Flow[RelayOutcome]:
             yield DeleteRecords(state.keys.tenant, _list_keys(state.keys, response_id))
             document = {"id": response_id, "object": "response", "deleted": True}
         case "cancel_response":
-            raise RelayRefusal("Cannot cancel a synchronous response.", param="response_id")
+            if not record.began:
+                raise RelayRefusal("Cannot cancel a synchronous response.", param="response_id")
+            if record.status == "in_progress":
+                document = {**msgspec.json.decode(record.document), "status": "cancelled"}
+                ended = msgspec.structs.replace(
+                    record, status="cancelled", document=msgspec.Raw(msgspec.json.encode(document))
+                )
+                yield from state.write(make_record(state.keys, ended))
         case "list_input":
             document = _list_page(record.items, caller.endpoint.query)
         case _:
-            pass
+            if record.status == "in_progress" and (yield Now()) > record.began + MOST_BACKGROUND_SECONDS:
+                error = {"code": "server_error", "message": "the gateway ended before the response was complete"}
+                document = {**msgspec.json.decode(record.document), "status": "failed", "error": error}
     yield Emit([*caller.start(200, {"content-type": "application/json"}), msgspec.json.encode(document)])
     return RelayOutcome(200, "own", "the relay stored this response")
 

@@ -8,20 +8,30 @@ from functools import partial
 
 import msgspec
 
+from asides.dialects import find_facts
 from asides.dialects.dialect import ServedRequest
 from asides.flows.steps import Flow, Now
 from asides.providers.endpoint import RESPONSES
 from asides.providers.provider import Target
+from asides.relay.endpoints import PLAIN_DIALECT
 from asides.relay.relay_config import Caller
 from asides.relay.state.account_ids import check_account_ids, find_account_ids, list_reply_ids, make_ids_record
 from asides.relay.state.carry_state import StateCarrier
 from asides.relay.state.envelope import may_hold_envelope
 from asides.relay.state.inlined_thinking import separate_inlined
 from asides.relay.state.relay_keys import RelayKeys, TenantKeys
-from asides.relay.state.restore_state import STORE_FAILED, RestoredPrompt, has_nothing_to_restore, restore
+from asides.relay.state.restore_state import (
+    STORE_FAILED,
+    RestoredPrompt,
+    has_nothing_to_restore,
+    restore,
+    takes_nothing_back,
+)
 from asides.relay.state.sealed_summary import open_summaries
+from asides.relay.state.thinking_origins import holds_unknown
 from asides.relay.state.turn_state import HAS_STORE
 from asides.relay.steps import StoredRecord, UnconfirmedRecord, WriteRecord
+from asides.relay.translate.hosted_tools import strip_reports
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.reply import Reply
@@ -33,6 +43,13 @@ _SESSION_HEADERS = (
     *("thread-id", "x-claude-code-session-id", "x-codex-window-id", "x-grok-conv-id"),
 )
 """Headers that a client repeats with a request, and that differ between its conversations (2026-11)."""
+
+
+_UNKNOWN = Notice(
+    "relay_thinking_unknown",
+    "the client sent thinking of which nothing says who made it; no provider gets it",
+    "messages",
+)
 
 
 class CallerState:
@@ -63,6 +80,13 @@ class CallerState:
         return self._caller.config.state_mode in HAS_STORE
 
     @property
+    def carries_all(self) -> bool:
+        """Whether the state of a reply has to travel with the client, since nothing else keeps it."""
+        config = self._caller.config
+        has_place = find_facts(self._caller.dialect).thinks_in_blocks or self._caller.dialect == PLAIN_DIALECT
+        return has_place and config.state_mode == "carry-only" and not config.trusts_callers
+
+    @property
     def keys(self) -> TenantKeys:
         """The keys of the caller's tenant."""
         return (self._caller.config.keys or RelayKeys.generate()).find_tenant(self._caller.request.tenant)
@@ -76,6 +100,9 @@ class CallerState:
                 self.is_changed = True
                 prompt = msgspec.structs.replace(served.prompt, messages=opened.messages)
                 served = msgspec.structs.replace(served, prompt=prompt)
+        if (messages := strip_reports(served.prompt.messages)) is not served.prompt.messages:
+            self.is_changed = True
+            served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=messages))
         self.history = served.prompt.messages
         if not any(message.role == "assistant" for message in served.prompt.messages):
             return served
@@ -95,9 +122,17 @@ class CallerState:
         if origins is not None:
             if restored.origins:
                 origins.learn(tenant, restored.origins)
-            labelled = origins.label(tenant, restored.prompt.messages, targets)
+            labelled = origins.label(
+                tenant,
+                restored.prompt.messages,
+                targets,
+                trusts=self._caller.config.trusts_callers,
+                sealed_in="" if mode == "off" else self._caller.dialect,
+            )
             if labelled is not restored.prompt.messages:
                 self.is_labelled, self.traits = True, None
+                if holds_unknown(labelled) and not all(map(takes_nothing_back, targets)):
+                    self._caller.notices.append(_UNKNOWN)
                 prompt = msgspec.structs.replace(restored.prompt, messages=labelled)
                 restored = msgspec.structs.replace(restored, prompt=prompt)
         self._caller.notices += restored.notices
@@ -115,7 +150,7 @@ class CallerState:
     def make_carrier(self, *, hides: bool = False) -> StateCarrier:
         """Make the carrier of one reply. `hides`: the caller gets no thoughts."""
         config = self._caller.config
-        details = config.thinking_field == "reasoning_details"
+        details = config.thinking_field == "reasoning_details" or self.carries_all
         rows = self._caller.builder.rows
         return StateCarrier(self._caller.dialect, self.keys, config.state_mode, rows=rows, details=details, hides=hides)
 

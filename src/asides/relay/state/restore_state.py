@@ -167,7 +167,7 @@ def _find_origins(work: Sequence[_TurnAtWork], states: FoundStates) -> dict[str,
 
 def has_nothing_to_restore(mode: StateMode, targets: Sequence[Target]) -> bool:
     """Whether the store has nothing for these targets: a prompt without thoughts and envelopes stays as it is."""
-    return mode not in HAS_STORE or (bool(targets) and all(map(_takes_nothing_back, targets)))
+    return mode not in HAS_STORE or (bool(targets) and all(map(takes_nothing_back, targets)))
 
 
 def _list_wanted(
@@ -188,7 +188,8 @@ def _list_wanted(
     return tuple(dict.fromkeys(wanted))
 
 
-def _takes_nothing_back(target: Target) -> bool:
+def takes_nothing_back(target: Target) -> bool:
+    """Whether no thinking of earlier turns goes back to a target."""
     rule = target.provider.replay_rule(target.family or target.model)
     return rule.when == "never" and not target.rule.prefix_bound
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from asides.history.replay import is_same_host
+from asides.history.replay import UNKNOWN_HOST, is_same_host
 from asides.providers.provider import Target
+from asides.providers.table import is_maker
 from asides.values.messages import Message
 from asides.values.parts import Part, Text, ToolCall
 from asides.values.reply import Reply
@@ -68,18 +69,31 @@ class ThinkingOrigins:
         """Whether it is known who made every token of a part."""
         return all(self._find(_digest(tenant, token))[0] for token in name_tokens(part))
 
-    def label(self, tenant: str, messages: tuple[Message, ...], targets: Sequence[Target]) -> tuple[Message, ...]:
+    def label(
+        self,
+        tenant: str,
+        messages: tuple[Message, ...],
+        targets: Sequence[Target],
+        *,
+        trusts: bool = False,
+        sealed_in: str = "",
+    ) -> tuple[Message, ...]:
         """The messages with the origin on each thought and seal that one of the targets did not make. Those without are
-        returned as they are.
+        returned as they are. `trusts`: a thought of unknown origin is the caller's own and goes back anywhere;
+        otherwise it gets the origin `UNKNOWN_HOST`. `sealed_in`: the caller's dialect, where only its maker's seals
+        reach the caller as they are.
         """
-        if not len(self):
+        if trusts and not len(self):
             return messages
+        maker = _find_maker(targets, sealed_in)
 
-        def find(token: str) -> Origin | None:
+        def find(token: str, is_thought: bool) -> Origin | None:
             origin = self._find(_digest(tenant, token))[1]
-            return (
-                origin if origin is not None and not all(is_same_host(origin, target) for target in targets) else None
-            )
+            if origin is None and is_thought and not trusts:
+                # A relay seals the thinking of all other hosts in envelopes, so a bare seal is the maker's.
+                origin = maker if token.startswith(_SEAL) else UNKNOWN_HOST
+            is_own = origin is None or all(is_same_host(origin, target) for target in targets)
+            return None if is_own else origin
 
         labelled = tuple([_label(message, find) if message.role == "assistant" else message for message in messages])
         return messages if all(map(_is_same, labelled, messages)) else labelled
@@ -109,6 +123,22 @@ def holds_foreign(messages: Iterable[Message], target: Target) -> bool:
     )
 
 
+def holds_unknown(messages: Iterable[Message]) -> bool:
+    """Whether there is a thought of which nothing says who made it."""
+    return any(
+        isinstance(part, Thought) and part.origin == UNKNOWN_HOST
+        for message in messages
+        if message.role == "assistant"
+        for part in message.parts
+    )
+
+
+def _find_maker(targets: Sequence[Target], dialect: str) -> Origin:
+    """The origin of a seal that no relay has wrapped: the target that made the caller's dialect."""
+    made = (target.origin for target in targets if is_maker(target.provider, dialect))
+    return next((msgspec.structs.replace(origin, model="", account="") for origin in made), UNKNOWN_HOST)
+
+
 def _list_origins(part: Part) -> Iterator[Origin]:
     if isinstance(part, Thought) and part.origin is not None:
         yield part.origin
@@ -117,17 +147,22 @@ def _list_origins(part: Part) -> Iterator[Origin]:
             yield seal.origin
 
 
-def _label(message: Message, find: Callable[[str], Origin | None]) -> Message:
+_Find = Callable[[str, bool], "Origin | None"]
+"""Finds the origin of a token. The flag: it is that of a thought."""
+
+
+def _label(message: Message, find: _Find) -> Message:
     if len(message.parts) == 1 and type(only := message.parts[0]) is Text and not only.seals:
         return message
     parts = tuple([_label_part(part, find) for part in message.parts])
     return message if all(map(_is_same, parts, message.parts)) else msgspec.structs.replace(message, parts=parts)
 
 
-def _label_part(part: Part, find: Callable[[str], Origin | None]) -> Part:
+def _label_part(part: Part, find: _Find) -> Part:
     if not isinstance(part, (Thought, Text, ToolCall)) or (isinstance(part, Thought) and part.origin is not None):
         return part
-    origin = next((found for token in name_tokens(part) if (found := find(token)) is not None), None)
+    is_thought = isinstance(part, Thought)
+    origin = next((found for token in name_tokens(part) if (found := find(token, is_thought)) is not None), None)
     if origin is None:
         return part
     seals = tuple(seal if seal.origin else msgspec.structs.replace(seal, origin=origin) for seal in part.seals)
@@ -142,8 +177,11 @@ def _list_seals(part: Part) -> list[Seal]:
     return [seal for seal in part.seals if seal.value or (seal.entry and isinstance(part, Thought))]
 
 
+_SEAL = "seal:"
+
+
 def _name_seal(seal: Seal) -> str:
-    return f"seal:{seal.value or seal.entry}"
+    return f"{_SEAL}{seal.value or seal.entry}"
 
 
 def _name_text(text: str) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 
 from asides.dialects.server_half import CallerTool
+from asides.providers.provider import Target
+from asides.relay.translate.hosted_tools import map_hosted
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
@@ -36,6 +38,7 @@ _NAMES: dict[str, re.Pattern[str]] = {
 _UNFIT = re.compile(r"[^a-zA-Z0-9_]")
 _STEM = 48
 
+TOOL_NOT_SENT = "tool_not_sent"
 INPUT = "input"
 """The argument that holds the free text of a tool which has no schema."""
 
@@ -53,16 +56,19 @@ class ToolMap(msgspec.Struct, frozen=True):
         return self.sent.get((namespace, name), name)
 
 
-def map_tools(prompt: Prompt, caller: str, target: str) -> tuple[tuple[Tool, ...], ToolMap, list[Notice]]:
-    """Return the tools for another dialect, the map of their names, and notices of those that are left out."""
+def map_tools(
+    prompt: Prompt, caller: str, target: str, host: Target | None = None
+) -> tuple[tuple[Tool, ...], ToolMap, list[Notice]]:
+    """Return the tools for another dialect, the map of their names, and notices of those that are left out. `host`: the
+    target, whose own tools replace those of the caller's provider that do the same; None: all of these are left out.
+    """
     if not prompt.tools and not prompt.extra and not find_traits(prompt.messages) & HAS_CALLS:
         return (), ToolMap(), []
     found = [*_list_tools(prompt, caller)]
-    left_out = [each for each in found if isinstance(each, str)]
+    hosted = {} if host is None else _map_hosted(prompt, caller, host)
+    left_out = [each for each in found if isinstance(each, str) and each not in hosted]
     notices = [
-        Notice(
-            "tool_not_sent", f"the provider here has no tool {name!r}, and runs none itself", "tools", name, "nothing"
-        )
+        Notice(TOOL_NOT_SENT, f"the provider here has no tool {name!r}, and runs none itself", "tools", name, "nothing")
         for name in dict.fromkeys(left_out)
     ]
     declared = [each for each in found if not isinstance(each, str)]
@@ -73,7 +79,23 @@ def map_tools(prompt: Prompt, caller: str, target: str) -> tuple[tuple[Tool, ...
         tools.append(tool if sent == tool.name else msgspec.structs.replace(tool, name=sent))
     for own in _list_called(prompt):
         names.add(own)
-    return tuple(tools), ToolMap(names.sent, names.list_received()), notices
+    return (*tools, *[*hosted.values()][:1]), ToolMap(names.sent, names.list_received()), notices
+
+
+def _map_hosted(prompt: Prompt, caller: str, host: Target) -> dict[str, Tool]:
+    """The host's own tools, by the names of those of the caller's provider."""
+    listed = prompt.extra.get("tools")
+    mapped: dict[str, Tool] = {}
+    for tool in listed if isinstance(listed, list) else ():
+        if isinstance(tool, Mapping) and (own := map_hosted(tool, prompt, caller, host)) is not None:
+            kind = tool.get("type")
+            mapped[next(iter(tool)) if not isinstance(kind, str) else _name_hosted(tool, kind)] = own
+    return mapped
+
+
+def _name_hosted(tool: Mapping[str, Any], kind: str) -> str:
+    name = tool.get("name")
+    return f"{name} ({kind})" if isinstance(name, str) and name != kind else kind
 
 
 class _NameFitter:
@@ -148,8 +170,7 @@ def _list_tools(prompt: Prompt, caller: str) -> Iterator[tuple[CallerTool, Tool]
             case {"type": "function" | "custom"}:
                 yield from _take_next(functions)
             case {"type": str() as kind}:
-                name = tool.get("name")
-                yield f"{name} ({kind})" if isinstance(name, str) and name != kind else kind
+                yield _name_hosted(tool, kind)
             case _:
                 yield from _take_next(functions)
     yield from ((CallerTool(tool.name), tool) for tool in functions)

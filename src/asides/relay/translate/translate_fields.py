@@ -62,7 +62,7 @@ def fit_prompt(
     """
     prompt = served.prompt
     if not is_passed:
-        refuse_fields(prompt, caller, target.dialect)
+        refuse_fields(prompt, caller, target)
     notices: list[Notice] = []
     if caller == RESPONSES and not takes_compactions(target):
         prompt = msgspec.structs.replace(prompt, messages=drop_foreign_compactions(prompt.messages, notices))
@@ -80,10 +80,16 @@ def fit_prompt(
 
 def _translate(prompt: Prompt, caller: str, target: Target, notices: list[Notice]) -> Prompt:
     prompt = msgspec.structs.replace(prompt, messages=fit_messages(prompt.messages, target.dialect, notices))
-    tools, names, left_out = map_tools(prompt, caller, target.dialect)
+    tools, names, left_out = map_tools(prompt, caller, target.dialect, target)
     notices += left_out
     choice, allowed = _find_choice(prompt, caller, names, notices)
-    tools = tools if allowed is None else tuple(tool for tool in tools if tool.name in allowed)
+    if allowed is not None:
+        notices += [
+            Notice("field_not_sent", f"{tool.name} was left out: tool_choice allows certain functions alone", "tools")
+            for tool in tools
+            if tool.native is not None
+        ]
+        tools = tuple(tool for tool in tools if tool.native is None and tool.name in allowed)
     choice = _check_choice(choice, tools, notices)
     user, metadata = _fit_user(prompt, target, notices)
     sampling, stop = fit_sampling(prompt, target, notices)
@@ -134,9 +140,9 @@ def _flatten_tools(prompt: Prompt, caller: str, target: Target) -> Prompt:
 # --- refused ----------------------------------------------------------------------------------------------------------
 
 
-def refuse_fields(prompt: Prompt, caller: str, target_dialect: str) -> None:
+def refuse_fields(prompt: Prompt, caller: str, target: Target) -> None:
     """Raise UntranslatableField for the first field without which the answer would be wrong."""
-    is_foreign = caller != target_dialect
+    is_foreign = caller != target.dialect
     for name, value, rule in _list_ruled(prompt, caller):
         if rule.action == "refuse" and (rule.everywhere or is_foreign) and not _is_harmless(value, rule):
             raise _make_refusal(name, rule)
@@ -146,23 +152,24 @@ def refuse_fields(prompt: Prompt, caller: str, target_dialect: str) -> None:
         if getattr(prompt.state, name) is not None:
             why = "the conversation is stored only at the caller's provider"
             raise UntranslatableField(_describe_refusal(name, why), name)
-    _refuse_hosted_tools(prompt, caller, target_dialect)
+    _refuse_hosted_tools(prompt, caller, target)
 
 
-def _refuse_hosted_tools(prompt: Prompt, caller: str, target_dialect: str) -> None:
+def _refuse_hosted_tools(prompt: Prompt, caller: str, target: Target) -> None:
     """Raise UntranslatableField if the request depends on a tool that only the caller's provider runs: it has no other
     tool, or demands this one. A model without it would answer from memory, and a person would take that for a search.
     """
     if prompt.tool_choice == "none" or not (prompt.tools or prompt.extra):
         return
-    tools, _, left_out = map_tools(prompt, caller, target_dialect)
+    left_out = map_tools(prompt, caller, target.dialect)[2]
     # As "web_search", or "search (web_search_20250305)".
     names = [str(notice.asked) for notice in left_out]
     given = prompt.extra.get("tool_choice")
     demanded = {prompt.tool_choice, given.get("type") if isinstance(given, Mapping) else None}
     found = next((name for name in names if demanded.intersection(name.rstrip(")").split(" ("))), None)
-    if found is not None or (names and not tools):
-        name = found or names[0]
+    tools, _, left_out = map_tools(prompt, caller, target.dialect, target)
+    if found is not None or (left_out and not tools):
+        name = found or str(left_out[0].asked)
         raise UntranslatableField(
             f"the model's provider does not run {name!r}. Leave it out, or ask a model whose provider runs it.",
             "tools",

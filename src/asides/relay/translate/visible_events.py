@@ -46,8 +46,11 @@ _READS_FIRST_BLOCK = frozenset({"anthropic", "gemini"})
 
 def asks_for_thinking(dialect: str, prompt: Prompt, own: Collection[str] = ()) -> bool:
     """Whether the client of a request gets thinking in the body of its reply. `own`: the names of the options of ours
-    that it sent. In chat completions, Responses and the others thinking has a field of its own, and is always there.
+    that it sent. In chat completions, Responses and the others thinking has a field of its own, and is always there,
+    unless a client of Ollama turns it off.
     """
+    if dialect == "ollama":
+        return prompt.thinking.mode != "off" or not _ASKS.isdisjoint(own)
     if dialect not in _READS_FIRST_BLOCK or not _ASKS.isdisjoint(own):
         return True
     thinking = prompt.thinking

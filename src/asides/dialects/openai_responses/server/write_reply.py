@@ -622,7 +622,7 @@ def echo_settings(prompt: Prompt) -> Wire:
         "frequency_penalty": sampling.frequency_penalty or 0.0,
         "top_logprobs": sampling.top_logprobs or 0,
         "max_tool_calls": extra.get("max_tool_calls"),
-        "background": False,
+        "background": bool(extra.get("background")),
         "service_tier": extra.get("service_tier") or "default",
         "safety_identifier": extra.get("safety_identifier"),
         "prompt_cache_key": extra.get("prompt_cache_key"),
