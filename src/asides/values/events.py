@@ -170,19 +170,11 @@ class ReplyEnded(msgspec.Struct, JsonForm, frozen=True, tag="reply_ended"):
     """Blocks below this number are of attempts that gave no answer (`recover=`): their thoughts do not go back."""
 
 
+OutputEvent: TypeAlias = TextDelta | CommentaryDelta | RefusalDelta | ToolCallDelta | PartArrived
+"""The content of a reply other than thinking."""
+
 Event: TypeAlias = (
-    ReplyStarted
-    | ThinkingDelta
-    | ThoughtSealed
-    | TextDelta
-    | TextReclassified
-    | CommentaryDelta
-    | RefusalDelta
-    | ToolCallDelta
-    | PartArrived
-    | UsageReported
-    | Warned
-    | ReplyEnded
+    ReplyStarted | ThinkingDelta | ThoughtSealed | TextReclassified | OutputEvent | UsageReported | Warned | ReplyEnded
 )
 
 
