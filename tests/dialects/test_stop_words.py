@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, get_args
 
 import pytest
@@ -28,10 +27,10 @@ def write(name: str, reason: Any, *, stream: bool) -> bytes:
 
 
 @pytest.fixture
-def new_reason(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def new_reason(monkeypatch: pytest.MonkeyPatch) -> str:
     """A reason that no dialect has a word for."""
     monkeypatch.setitem(event_values.NEAREST_STOPS, "made_up", "length")  # type: ignore[misc]
-    yield "made_up"
+    return "made_up"
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
