@@ -51,13 +51,12 @@ def test_a_refusal_is_filtered_content_or_complete(name: str, stream: bool) -> N
 def test_a_front_end_gets_a_word_for_every_reason(reason: Any, new_reason: str) -> None:
     events: list[Event] = [ReplyStarted("m"), TextDelta("42"), ReplyEnded(StopReason(reason))]
     written = "".join(map(str, asides.ui.vercel(events)))
-    word = {
+    words = {
         "stop": "stop",
         "length": "length",
-        new_reason: "length",
         "tool_calls": "tool-calls",
         "content_filter": "content-filter",
-        "refusal": "content-filter",
         "error": "error",
-    }.get(reason, "other")
+    }
+    word = words.get(event_values.NEAREST_STOPS.get(reason, reason), "other")
     assert f'"finishReason":"{word}"' in written.replace(" ", "")
