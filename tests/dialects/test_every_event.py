@@ -34,8 +34,8 @@ from asides.values.usage import normalise_usage
 from asides_stage.conformance.response_bodies import decode_pieces
 
 HOW_TO_ADD = """{event} is an event without an answer in the server half of {dialect}. To do:
-1. Write it in src/asides/dialects/*/server/write_reply.py of every dialect: a case in _write_event, and the class in
-   ContentEvent in src/asides/dialects/server_half.py. Or handle it for all of them in ReplyWriter.write there.
+1. Say in src/asides/dialects/server_half.py what a dialect does that cannot write it: a case in
+   ReplyWriter._write_other, and a method as _write_commentary. Override it in server/write_reply.py of the others.
 2. Read it in src/asides/dialects/*/decode.py, where it is on the wire.
 3. Here, in tests/dialects/test_every_event.py: give a sample of it in SAMPLES and a case in is_read_back, and name the
    dialects that cannot carry it in NOT_ON_THIS_WIRE, each with the reason."""

@@ -112,7 +112,7 @@ def said(reply: Reply) -> Reply:
     parts: list[Any] = []
     for part in reply.parts:
         changes: dict[str, Any] = {"origin": None} if hasattr(part, "origin") else {}
-        if (seals := getattr(part, "seals", None)) is not None:
+        if seals := part.seals:
             changes["seals"] = tuple(msgspec.structs.replace(seal, origin=None) for seal in seals)
         parts.append(msgspec.structs.replace(part, **changes))
     warnings = tuple(notice for notice in reply.warnings if notice.code != "unknown_part")

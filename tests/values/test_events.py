@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 from asides.values.events import (
     Event,
+    OutputEvent,
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
+    ThoughtSealed,
     ToolCallDelta,
     blocks,
 )
@@ -35,3 +40,9 @@ def test_the_representation_of_a_delta_shows_its_length_and_not_its_text() -> No
     ):
         assert "secret" not in repr(event)
         assert "<6 characters>" in repr(event)
+
+
+def test_every_event_of_a_block_is_output_or_thinking() -> None:
+    of_blocks = {kind for kind in get_args(Event) if "block" in kind.__struct_fields__}
+    thinking = {ThinkingDelta, ThoughtSealed, TextReclassified}
+    assert of_blocks == {*get_args(OutputEvent), *thinking}, "add the new event to OutputEvent"

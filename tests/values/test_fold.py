@@ -48,9 +48,10 @@ SAMPLES: dict[type, tuple[Any, str]] = {
     ReplyEnded: (ReplyEnded(StopReason("stop")), "stop"),
 }
 NEW_EVENT = """no sample for the event {name}. A new kind of event must be handled wherever events are used:
- - values/fold.py (what it adds to a reply) and values/simulate.py (how a reply becomes it again)
- - dialects/<dialect>/decode.py (who emits it) and dialects/<dialect>/server/write_reply.py (how it is written)
- - cli/render.py (how it is shown), and asides/__init__.py (its public name)
+ - values/events.py (OutputEvent, if it is content) and values/fold.py (what it adds to a reply)
+ - dialects/<dialect>/decode.py (who emits it)
+ - dialects/server_half.py (what server halves do that cannot write it) and server/write_reply.py of those that can
+ - cli/render.py and integrations/ui_writer.py (how it is shown), and asides/__init__.py (its public name)
 Then add a sample here."""
 
 

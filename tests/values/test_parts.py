@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from asides.values.parts import has_many_brackets, is_too_deep, read_arguments
+from asides.values.parts import Part, has_many_brackets, is_too_deep, read_arguments
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,9 @@ def test_brackets_are_counted_up_to_the_limit(size: int) -> None:
 @pytest.mark.parametrize("raw", ["[" * 300 + "]" * 300, '{"a":' * 300 + "1" + "}" * 300, '{"a": 1e999}', '{"\ud800"'])
 def test_arguments_that_no_later_step_could_hold_are_not_parsed(raw: str) -> None:
     assert read_arguments(raw) is None
+
+
+@pytest.mark.parametrize("kind", get_args(Part), ids=lambda kind: kind.__name__)
+def test_every_part_has_seals_or_says_that_it_cannot(kind: type) -> None:
+    """`part.seals` needs no list of the parts without any."""
+    assert "seals" in kind.__struct_fields__ or getattr(kind, "seals", None) == ()  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ writers (`ReplyWriter`).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Self, TypeAlias, TypeVar
 
 import msgspec
@@ -20,6 +20,7 @@ from asides.values.events import (
     RefusalDelta,
     ReplyEnded,
     ReplyStarted,
+    StopKind,
     StopReason,
     TextDelta,
     TextReclassified,
@@ -28,6 +29,7 @@ from asides.values.events import (
     ToolCallDelta,
     UsageReported,
     Warned,
+    find_stop_word,
     move_reclassified,
 )
 from asides.values.messages import Message, RequestSource, Sampling
@@ -396,8 +398,15 @@ class _FreeText:
 NO_ARGUMENTS = "{}"
 """The arguments of a call without any, where they are a string of JSON: clients parse it (seen 2026-11-18: an agent of
 the maker's own SDK crashes on an empty one)."""
-BROKEN_OFF = frozenset({"length", "error"})
-"""The ends of replies whose last call may be incomplete."""
+
+
+def name_stop(stop: StopReason, known: Collection[str], words: Mapping[StopKind, str], complete: str) -> str:
+    """Return a dialect's word for the end of a reply: the provider's own if the dialect knows it, else the one for our
+    reason or the nearest, else the word for a reply that is complete.
+    """
+    if stop.raw is not None and stop.raw in known:
+        return stop.raw
+    return find_stop_word(words, stop.reason) or complete
 
 
 def has_all_arguments(pieces: list[str]) -> bool:

@@ -23,16 +23,14 @@ from asides.flows.choose_recovery import (
 from asides.flows.steps import Done, Emit, Flow, Now, UseCall, advance
 from asides.values.errors import AsidesError, InvalidOutput, TransportError
 from asides.values.events import (
+    CommentaryDelta,
     Event,
-    PartArrived,
-    RefusalDelta,
+    OutputEvent,
     ReplyEnded,
     ReplyStarted,
-    TextDelta,
     TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
-    ToolCallDelta,
     UsageReported,
     Warned,
 )
@@ -48,8 +46,9 @@ if TYPE_CHECKING:
     from asides.flows.fallback import OneExchange
     from asides.flows.run_config import Limits
 
-# What an answer is made of.
-_OF_THE_ANSWER = (TextDelta, TextReclassified, ToolCallDelta, RefusalDelta, PartArrived)
+
+def _is_of_the_answer(event: Event) -> bool:
+    return isinstance(event, (OutputEvent, TextReclassified)) and not isinstance(event, CommentaryDelta)
 
 
 class FirstExchange(Protocol):
@@ -260,7 +259,7 @@ class RecoveringExchange:
             event = msgspec.structs.replace(event, text=text)
         self._next_block = max(self._next_block, event.block + 1)
         if self._holds and (
-            isinstance(event, _OF_THE_ANSWER) or (isinstance(event, ThoughtSealed) and event.block in self._held_blocks)
+            _is_of_the_answer(event) or (isinstance(event, ThoughtSealed) and event.block in self._held_blocks)
         ):
             self._held.append(event)
             self._held_blocks.add(event.block)

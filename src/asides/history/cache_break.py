@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -127,9 +127,9 @@ def _find_maker(message: Message) -> Origin | None:
     for part in message.parts:
         if isinstance(part, Thought) and part.origin is not None:
             return part.origin
-        for seal in getattr(part, "seals", ()):
+        for seal in part.seals:
             if seal.origin is not None:
-                return cast("Origin", seal.origin)
+                return seal.origin
     return None
 
 

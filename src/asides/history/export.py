@@ -17,7 +17,7 @@ from asides.providers.find import find_provider
 from asides.providers.provider import THINKING_FIELDS, Provider, Quirks, ReplayAs, Target
 from asides.values.errors import ConfigError, UnknownProvider
 from asides.values.messages import Message, Prompt
-from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
+from asides.values.parts import Part, ServerTool, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 
 MessageFormat: TypeAlias = Literal["openai_chat", "anthropic", "openai_responses"]
@@ -81,7 +81,7 @@ def _select_parts(
         if isinstance(part, Thought):
             if thinking and part.can_replay and _has_place(part, chosen):
                 yield part
-        elif thinking or isinstance(part, (ToolResult, Refusal)):
+        elif thinking:
             yield part
         elif not (isinstance(part, UnknownPart) and is_thinking(part)):
             seals = tuple(seal for seal in part.seals if seal.kind not in _THINKING_SEALS)

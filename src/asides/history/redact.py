@@ -14,7 +14,7 @@ from asides.providers.find import find_provider
 from asides.providers.provider import Provider
 from asides.values.errors import UnknownProvider
 from asides.values.messages import Message
-from asides.values.parts import Part, Refusal, ToolResult, UnknownPart
+from asides.values.parts import Part, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.traits import HAS_WITHHELD, find_traits, has_thoughts
 from asides.values.visibility import Visible
@@ -120,7 +120,7 @@ def _keep_part(part: Part, keep: frozenset[Visible]) -> Part:
 
 
 def _remove_seals(part: Part) -> Part:
-    if isinstance(part, (Refusal, ToolResult)) or not part.seals:
+    if not part.seals:
         return part
     if isinstance(part, Thought):
         return msgspec.structs.replace(part, seals=(), replayable=False)

@@ -23,7 +23,7 @@ from asides.providers.provider import ReplayRule, Target
 from asides.values.learned import digest_refused
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import Commentary, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
+from asides.values.parts import Commentary, Part, Refusal, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.thinking import ENVELOPES, SAVED_THOUGHT_FIELDS, Origin, Seal, Thought
 from asides.values.traits import HAS_WITHHELD, has_thoughts
 
@@ -130,7 +130,7 @@ class _Replayer:
                 decisions.append(Decision(number, place, "drop", "part", OTHER_HOST))
             elif isinstance(part, (ServerTool, UnknownPart)) and self._was_refused(part):
                 decisions.append(Decision(number, place, "drop", "part", "it was refused here before"))
-            elif not isinstance(part, (ToolResult, Refusal)) and part.seals:
+            elif part.seals:
                 own = tuple(seal for seal in part.seals if self._is_own_seal(seal) and not self._was_refused(seal))
                 if len(own) != len(part.seals):
                     why = "it was made by another model, endpoint or account, or was refused here before"

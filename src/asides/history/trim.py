@@ -16,7 +16,7 @@ from asides.history.turns import begins_turn, count_system_head, split_turns, sp
 from asides.providers.provider import Provider, Target
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Text, ToolResult
 from asides.values.thinking import Thought
 from asides.values.traits import HAS_MEDIA, IS_BOUND, find_traits, has_thoughts
 
@@ -238,7 +238,7 @@ def _reduce_parts(turn: tuple[Message, ...], reduce: Callable[[Part], Part | Non
 def _drop_seals(part: Part) -> Part | None:
     if isinstance(part, Thought):
         return None
-    if isinstance(part, (ToolResult, Refusal)) or not any(seal.value for seal in part.seals):
+    if not any(seal.value for seal in part.seals):
         return part
     seals = tuple(seal for seal in part.seals if not seal.value)
     if isinstance(part, (Text, Commentary)) and not part.text and not seals:

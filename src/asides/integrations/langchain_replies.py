@@ -21,13 +21,16 @@ from asides.integrations.langchain_blocks import build_block, carry
 from asides.values.events import (
     CommentaryDelta,
     Event,
-    PartArrived,
     RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
     TextDelta,
     TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
+    UsageReported,
+    Warned,
 )
 from asides.values.messages import Message
 from asides.values.notices import Notice
@@ -199,10 +202,10 @@ class ChunkWriter:
                 if block.kind in ("reasoning", "text", "commentary"):
                     block.has_content |= bool(event.seal.value) or block.kind != "reasoning"
                 return None
-            case PartArrived():
-                self._find(event.block, "part").has_content = True
+            case ReplyStarted() | UsageReported() | Warned() | ReplyEnded():
                 return None
             case _:
+                self._find(event.block, "part").has_content = True
                 return None
 
     def finish(self, reply: Reply[Any], notices: Iterable[Notice] = ()) -> Iterator[ChatGenerationChunk]:

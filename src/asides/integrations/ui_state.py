@@ -169,7 +169,7 @@ class PostedState:
 
     def restore(self, turn: Message) -> tuple[Message, ...]:
         """The turn with its state, and without tokens."""
-        if not any(seal.kind == TOKEN for part in turn.parts for seal in getattr(part, "seals", ())):
+        if not any(seal.kind == TOKEN for part in turn.parts for seal in part.seals):
             return (turn,)
         restored = _restore(turn, self._keys)
         self._notices |= dict.fromkeys(restored.notices)

@@ -19,7 +19,7 @@ from asides.integrations.ui_parts import (
     read_output,
 )
 from asides.integrations.ui_writer import UiWriter
-from asides.values.events import StopKind
+from asides.values.events import StopKind, find_stop_word
 from asides.values.parts import File, Image, ServerTool, Text, ToolResult
 from asides.values.usage import Usage
 
@@ -32,10 +32,7 @@ _FINISH_REASONS: dict[StopKind, str] = {
     "length": "length",
     "tool_calls": "tool-calls",
     "content_filter": "content-filter",
-    "refusal": "content-filter",
-    "pause": "other",
     "error": "error",
-    "unknown": "other",
 }
 _NAMES = {"thinking": "reasoning", "text": "text", "commentary": "text", "refusal": "text"}
 
@@ -147,7 +144,7 @@ class VercelWriter(UiWriter):
         if self.outcome in ("limit", "failed"):
             chunk["finishReason"] = "error"
         elif self.stop is not None:
-            chunk["finishReason"] = _FINISH_REASONS[self.stop]
+            chunk["finishReason"] = find_stop_word(_FINISH_REASONS, self.stop) or "other"
         if self._writes_usage and self.usage is not None:
             chunk["messageMetadata"] = {"usage": write_usage(self.usage)}
         self.out.append(chunk)

@@ -11,7 +11,7 @@ Nothing follows ReplyEnded. Parts have no start and end events: block numbers ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -23,6 +23,19 @@ from asides.values.thinking import Origin, Seal, ThoughtKind, ThoughtSource
 from asides.values.usage import Usage
 
 StopKind: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "unknown"]
+
+NEAREST_STOPS: dict[StopKind, StopKind] = {"refusal": "content_filter"}
+"""What a language without a word for a reason says instead."""
+
+BROKEN_OFF: frozenset[StopKind] = frozenset({"length", "error"})
+"""The ends of replies whose last call may be incomplete."""
+
+
+def find_stop_word(words: Mapping[StopKind, str], reason: StopKind) -> str | None:
+    """Return the word for a reason, or else for the nearest reason; None if there is neither."""
+    if reason not in words and reason in NEAREST_STOPS:
+        reason = NEAREST_STOPS[reason]
+    return words.get(reason)
 
 
 class StopReason(msgspec.Struct, JsonForm, frozen=True):
@@ -170,19 +183,11 @@ class ReplyEnded(msgspec.Struct, JsonForm, frozen=True, tag="reply_ended"):
     """Blocks below this number are of attempts that gave no answer (`recover=`): their thoughts do not go back."""
 
 
+OutputEvent: TypeAlias = TextDelta | CommentaryDelta | RefusalDelta | ToolCallDelta | PartArrived
+"""The content of a reply other than thinking."""
+
 Event: TypeAlias = (
-    ReplyStarted
-    | ThinkingDelta
-    | ThoughtSealed
-    | TextDelta
-    | TextReclassified
-    | CommentaryDelta
-    | RefusalDelta
-    | ToolCallDelta
-    | PartArrived
-    | UsageReported
-    | Warned
-    | ReplyEnded
+    ReplyStarted | ThinkingDelta | ThoughtSealed | TextReclassified | OutputEvent | UsageReported | Warned | ReplyEnded
 )
 
 

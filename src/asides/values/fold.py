@@ -38,7 +38,6 @@ from asides.values.parts import (
     ServerTool,
     Text,
     ToolCall,
-    ToolResult,
     UnknownPart,
     read_arguments,
 )
@@ -385,9 +384,8 @@ def simulate(reply: Reply, size: int = 20) -> list[Event]:
                 events.append(PartArrived(msgspec.structs.replace(part, seals=()), number))
             case _:
                 continue
-        if not isinstance(part, (Refusal, ToolResult)):
-            source: ThoughtSource = part.source if isinstance(part, Thought) else "field"
-            events += [ThoughtSealed(seal, number, "hidden", source) for seal in part.seals]
+        source: ThoughtSource = part.source if isinstance(part, Thought) else "field"
+        events += [ThoughtSealed(seal, number, "hidden", source) for seal in part.seals]
     if reply.usage != Usage():
         events.append(UsageReported(reply.usage))
     events += [Warned(notice) for notice in reply.warnings]

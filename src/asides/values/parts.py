@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import msgspec
 
@@ -70,6 +70,8 @@ class Refusal(msgspec.Struct, JsonForm, frozen=True, tag="refusal"):
     """The text with which a model refuses to answer. It is never part of the answer."""
 
     text: str
+    seals: ClassVar[tuple[Seal, ...]] = ()
+    """It cannot have any."""
 
     def __repr__(self) -> str:
         return f"Refusal(<{len(self.text)} characters>)"
@@ -282,6 +284,8 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
     """True: a cache breakpoint follows this part, for providers that have them; a text is its lifetime, as "1h"."""
     is_json: bool = False
     """True: the text is JSON. Dialects whose results can be objects send an object; others send the text."""
+    seals: ClassVar[tuple[Seal, ...]] = ()
+    """It cannot have any."""
 
     if TYPE_CHECKING:
 

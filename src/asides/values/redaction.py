@@ -132,7 +132,7 @@ def list_texts(prompt: Prompt) -> list[str]:
                 texts.append(part.text)
             elif isinstance(part, (ServerTool, UnknownPart)):
                 texts.append(part.json)
-            texts += [text for seal in getattr(part, "seals", ()) for text in (seal.value, seal.entry or "")]
+            texts += [text for seal in part.seals for text in (seal.value, seal.entry or "")]
     return [text for text in texts if text]
 
 

@@ -16,7 +16,7 @@ from asides.values.json_form import to_json_value, write_json
 from asides.values.learned import Learned
 from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
-from asides.values.parts import Commentary, Part, Refusal, Text, ToolCall, ToolResult, join_commentary
+from asides.values.parts import Commentary, Part, Refusal, Text, ToolCall, join_commentary
 from asides.values.thinking import NO_THOUGHT, Effort, Origin, Seal, Thought, ThoughtKind, join_thoughts
 from asides.values.usage import Cost, Timing, Usage, find_cost
 
@@ -210,13 +210,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
     @property
     def seals(self) -> tuple[Seal, ...]:
         """Every opaque token of the reply, in order."""
-        return tuple(
-            seal
-            for part in self.parts
-            if not isinstance(part, (Refusal, ToolResult))
-            for seal in part.seals
-            if seal.value
-        )
+        return tuple(seal for part in self.parts for seal in part.seals if seal.value)
 
     @property
     def outcome(self) -> Outcome:

@@ -14,13 +14,17 @@ import msgspec
 from asides.values.events import (
     CommentaryDelta,
     Event,
+    OutputEvent,
     PartArrived,
     RefusalDelta,
+    ReplyEnded,
+    ReplyStarted,
     TextDelta,
     TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
+    UsageReported,
     Warned,
 )
 from asides.values.json_form import write_json
@@ -84,12 +88,12 @@ class EventWriter:
                     if event.block not in self._kinds:
                         self._enter(None)
                         self._sealed = event.block
-                case PartArrived():
-                    self._write_part(event)
                 case Warned():
                     self._put("notice", show_notice(event.notice))
-                case _:
+                case ReplyStarted() | UsageReported() | ReplyEnded():
                     pass
+                case _:
+                    self._write_part(event)
         return self._flush()
 
     def finish(self) -> bytes:
@@ -155,9 +159,9 @@ class EventWriter:
         shown = show_call(call)
         self._put("call", {"block": block} | {name: shown[name] for name in ("id", "name", "arguments")})
 
-    def _write_part(self, event: PartArrived) -> None:
+    def _write_part(self, event: OutputEvent) -> None:
         self._enter(event.block)
-        if isinstance(event.part, ServerTool):
+        if isinstance(event, PartArrived) and isinstance(event.part, ServerTool):
             shown = show_server_tool(event.part)
             del shown["type"]
             self._put("call", {"block": event.block} | shown)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from asides.providers.credentials import collect_secrets
 from asides.relay.error_response import RelayRefusal
@@ -15,15 +15,11 @@ from asides.relay.observer import RelayObserver
 from asides.relay.relay_request import RelayMode, RelayOutcome, RelayRequest
 from asides.telemetry.instrument import get_sources
 from asides.values.events import (
-    CommentaryDelta,
     Event,
-    PartArrived,
-    RefusalDelta,
+    OutputEvent,
     ReplyStarted,
-    TextDelta,
     TextReclassified,
     ThinkingDelta,
-    ToolCallDelta,
     UsageReported,
 )
 from asides.values.redaction import build_redactor
@@ -53,12 +49,8 @@ _MAX_NAME = 1000
 _MAX_MESSAGE = 2000
 _STATES: dict[type, State] = {
     ThinkingDelta: "thinking",
-    TextDelta: "answering",
     TextReclassified: "thinking",
-    CommentaryDelta: "answering",
-    RefusalDelta: "answering",
-    ToolCallDelta: "answering",
-    PartArrived: "answering",
+    **dict.fromkeys(get_args(OutputEvent), "answering"),
 }
 
 

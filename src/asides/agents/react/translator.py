@@ -15,17 +15,16 @@ from asides.agents.react.calls import ActionCall
 from asides.agents.react.markers import MOST_HELD, Marker, check_fence_end, find_fence, find_marker, split_lines
 from asides.agents.react.parser import ActionStarted, AnswerText, ParserWarning, Piece, ReactParser, ThoughtText
 from asides.values.events import (
-    CommentaryDelta,
     Event,
-    PartArrived,
-    RefusalDelta,
     ReplyEnded,
+    ReplyStarted,
     StopReason,
     TextDelta,
     TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
+    UsageReported,
     Warned,
 )
 from asides.values.notices import Notice
@@ -75,18 +74,16 @@ class Translator:
                     self._take_text(event)
                 case TextReclassified():
                     self._move_text(event)
-                case ThinkingDelta() | CommentaryDelta() | ToolCallDelta() | RefusalDelta() | PartArrived():
-                    self._called = self._called or isinstance(event, ToolCallDelta)
-                    self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
                 case ThoughtSealed() if event.block in self._pieces:
                     # Wait for the end: the text may still be split into pieces.
                     self._seals.append(event)
-                case ThoughtSealed():
-                    self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
                 case ReplyEnded():
                     self._end(event)
-                case _:
+                case ReplyStarted() | UsageReported() | Warned():
                     self._out.append(event)
+                case _:
+                    self._called = self._called or isinstance(event, ToolCallDelta)
+                    self._out.append(msgspec.structs.replace(event, block=event.block * _ROOM))
         return self._out
 
     def _take_text(self, event: TextDelta) -> None:

@@ -19,7 +19,7 @@ from asides.dialects.turn_encoder import BlockFormat, encode_turns
 from asides.values.errors import Unsupported
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import File, Image, Refusal, Text, ToolCall, ToolResult
+from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 
 FILES = "files-api-2025-04-14"
@@ -89,8 +89,7 @@ def find_container(messages: Sequence[Message]) -> str | None:
     """Return the id of the container of the latest reply that had one, where the plan sends it back."""
     for message in reversed(messages):
         for part in reversed(message.parts) if message.role == "assistant" else ():
-            seals = () if isinstance(part, (Refusal, ToolResult)) else part.seals
-            if (entry := find_entry(seals, CONTAINER)) is not None:
+            if (entry := find_entry(part.seals, CONTAINER)) is not None:
                 return msgspec.json.decode(entry, type=str)
     return None
 

@@ -227,7 +227,7 @@ def _list_tokens(part: Part) -> list[Token]:
         case ServerTool() | UnknownPart():
             return [*part.seals, part]
         case _:
-            return list(getattr(part, "seals", ()))
+            return list(part.seals)
 
 
 def _is_among(token: Token, strings: set[str]) -> bool:

@@ -524,7 +524,7 @@ class _Examination:
         return findings, ignored
 
     def _judge(self, decision: Decision, part: Any) -> tuple[str | None, Effect]:
-        seals = [seal for seal in getattr(part, "seals", ()) if seal.value or seal.entry]
+        seals = [seal for seal in part.seals if seal.value or seal.entry]
         kinds = [_SEAL_KINDS[seal.kind] for seal in seals if seal.kind in _SEAL_KINDS]
         kind = kinds[0] if kinds else None
         why = decision.why
@@ -797,7 +797,7 @@ def _set_origin(part: Part, origin: Origin) -> Part:
     if isinstance(part, Thought) and part.text == EMPTY_THOUGHT:
         return part  # a stand-in: no model made it
     changes: dict[str, Any] = {}
-    if seals := getattr(part, "seals", ()):
+    if seals := part.seals:
         changes["seals"] = tuple(
             seal
             if seal.origin is not None or seal.value in PLACEHOLDERS
@@ -810,7 +810,7 @@ def _set_origin(part: Part, origin: Origin) -> Part:
 
 
 def _is_of_another_account(part: Any) -> bool:
-    origins = (getattr(part, "origin", None), *(seal.origin for seal in getattr(part, "seals", ())))
+    origins = (getattr(part, "origin", None), *(seal.origin for seal in part.seals))
     return any(origin is not None and origin.endpoint == ANOTHER for origin in origins)
 
 

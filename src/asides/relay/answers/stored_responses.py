@@ -27,7 +27,7 @@ from asides.relay.steps import DeleteRecords, ReadRecords, StoredRecord
 from asides.values.events import ReplyStarted
 from asides.values.fold import simulate
 from asides.values.messages import Message
-from asides.values.parts import Commentary, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.parts import Commentary, Part, Text, ToolCall
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.visibility import Sink, Visibility
@@ -181,7 +181,7 @@ def _select_visible(reply: Reply, visibility: Visibility, sink: Sink) -> Reply:
     for part in reply.parts:
         if isinstance(part, Thought) and not (part.text and visibility.allows(sink, part.kind)):
             continue
-        if not isinstance(part, (Refusal, ToolResult)) and part.seals:
+        if part.seals:
             # A thought's open seals hold its words once more.
             open_seals = [] if isinstance(part, Thought) else [seal for seal in part.seals if not is_opaque(seal)]
             part = msgspec.structs.replace(part, seals=tuple(open_seals))

@@ -18,9 +18,8 @@ from asides.relay.error_response import RelayRefusal
 from asides.relay.state.relay_keys import TenantKeys
 from asides.relay.state.vault_records import read_payload, write_payload
 from asides.relay.steps import ReadRecords, StoredRecord
-from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
+from asides.values.parts import ServerTool, UnknownPart
 from asides.values.reply import Reply
-from asides.values.thinking import Seal
 
 _IDS = frozenset(
     """
@@ -90,7 +89,7 @@ def list_reply_ids(reply: Reply, *, with_items: bool) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for part in reply.parts:
         documents = [part.json] if isinstance(part, (ServerTool, UnknownPart)) else []
-        texts = (text for seal in _list_seals(part) for text in (seal.value, seal.entry))
+        texts = (text for seal in part.seals for text in (seal.value, seal.entry))
         documents += [text for text in texts if text and text[0] in "[{"]
         for document in documents:
             members = read_members(document.encode(errors="surrogatepass"))
@@ -156,10 +155,6 @@ def _find_in_object(members: Members, path: str) -> Iterator[AccountId]:
         is_free = name in _CLIENT_OBJECTS or (name in ("input", "data") and isinstance(inner, Members))
         if isinstance(inner, list) and not is_free:
             yield from _find(inner, where)
-
-
-def _list_seals(part: Part) -> tuple[Seal, ...]:
-    return () if isinstance(part, (ToolResult, Refusal)) else part.seals
 
 
 def _list_texts(value: Any) -> Iterable[str]:

@@ -33,14 +33,15 @@ from asides.relay.steps import StoredRecord
 from asides.values.events import (
     CommentaryDelta,
     Event,
-    PartArrived,
-    RefusalDelta,
     ReplyEnded,
     ReplyStarted,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
+    UsageReported,
+    Warned,
 )
 from asides.values.learned import Learned
 from asides.values.messages import Message
@@ -222,7 +223,14 @@ class StateCarrier:
                     self._calls.setdefault(event.block, []).append(event)
                     if is_new:
                         carried += self._lead_call(event, events, place)
-                case TextDelta() | CommentaryDelta() | RefusalDelta() | PartArrived():
+                case ReplyStarted():
+                    self._started = event
+                case ReplyEnded():
+                    carried += self._leave()
+                    carried += self._close()
+                case TextReclassified() | UsageReported() | Warned():
+                    pass
+                case _:
                     carried += self._enter(event.block, "other")
                     if isinstance(event, CommentaryDelta) and self._rules.keeps_commentary:
                         before = self._said.get(event.block, Commentary(""))
@@ -231,13 +239,6 @@ class StateCarrier:
                         self._text_block, self._text_seals = event.block, []
                     if isinstance(event, TextDelta):
                         self._texts += len(event.text)
-                case ReplyStarted():
-                    self._started = event
-                case ReplyEnded():
-                    carried += self._leave()
-                    carried += self._close()
-                case _:
-                    pass
             carried.append(event)
         return carried
 

@@ -14,7 +14,7 @@ import msgspec
 from asides.relay.state.envelope import is_envelope, may_hold_envelope
 from asides.relay.state.rebuild_turn import drop_lost
 from asides.values.messages import Message
-from asides.values.parts import Part, Refusal, ToolResult
+from asides.values.parts import Part
 
 OPAQUE_FIELDS = frozenset(
     {
@@ -63,7 +63,7 @@ def _clean_message(message: Message) -> list[Message]:
 
 
 def _clean_part(part: Part) -> Part:
-    if isinstance(part, (Refusal, ToolResult)) or not any(is_envelope(seal.value) for seal in part.seals):
+    if not any(is_envelope(seal.value) for seal in part.seals):
         return part
     return msgspec.structs.replace(part, seals=tuple(seal for seal in part.seals if not is_envelope(seal.value)))
 

@@ -40,7 +40,7 @@ from asides.relay.state.vault_records import FoundStates, Turn, find_turns, list
 from asides.relay.steps import ReadRecords, StoredRecord, UnconfirmedRecord
 from asides.values.messages import Message, Prompt, StoredResponse
 from asides.values.notices import Notice
-from asides.values.parts import Part, Refusal, ServerTool, ToolResult, UnknownPart
+from asides.values.parts import Part, ServerTool, ToolResult, UnknownPart
 from asides.values.thinking import Origin, Seal, Thought
 from asides.values.traits import IS_BOUND, find_traits
 
@@ -201,11 +201,11 @@ def _open_envelopes(work: _TurnAtWork, keys: TenantKeys) -> None:
     """Open the envelopes of a turn, and remove them from its parts."""
     parts: list[Part] = []
     for place, part in enumerate(work.turn.parts):
-        seals = () if isinstance(part, (Refusal, ToolResult)) else part.seals
-        own = [seal for seal in seals if not _holds_envelope(seal)]
+        own = [seal for seal in part.seals if not _holds_envelope(seal)]
         work.has_own_seals = work.has_own_seals or any(seal.value and not is_stand_in(seal) for seal in own)
-        if len(own) < len(seals) and not isinstance(part, (Refusal, ToolResult)):
+        if len(own) < len(part.seals):
             work.has_envelopes = True
+            seals = part.seals
             # The entry of a part beside an envelope was made here too: it is the item that we wrote.
             part = msgspec.structs.replace(part, seals=tuple(own))
             for seal in seals:
@@ -384,8 +384,7 @@ def _select_made_here(states: list[TurnState], targets: Sequence[Target]) -> lis
 def _list_state(parts: Sequence[Part]) -> list[tuple[str, str]]:
     """The thoughts and the opaque tokens of a turn, in their order."""
     thoughts = [("thought", part.text) for part in parts if isinstance(part, Thought)]
-    sealed = [part.seals for part in parts if not isinstance(part, (Refusal, ToolResult))]
-    return thoughts + [(seal.kind, seal.value) for seals in sealed for seal in seals if seal.value]
+    return thoughts + [(seal.kind, seal.value) for part in parts for seal in part.seals if seal.value]
 
 
 def _tell(code: str, detail: str) -> Notice:

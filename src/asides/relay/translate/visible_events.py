@@ -8,16 +8,13 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from asides.values.events import (
-    CommentaryDelta,
     Event,
-    PartArrived,
-    RefusalDelta,
+    OutputEvent,
     ReplyEnded,
     TextDelta,
     TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
-    ToolCallDelta,
 )
 from asides.values.messages import Prompt
 from asides.values.visibility import Sink, Visibility
@@ -80,7 +77,7 @@ class NoThinking:
                     continue
             elif isinstance(event, TextReclassified):
                 event = msgspec.structs.replace(event, text="")
-            elif isinstance(event, (TextDelta, CommentaryDelta, ToolCallDelta, PartArrived, RefusalDelta)):
+            elif isinstance(event, OutputEvent):
                 self._others.add(event.block)
             kept.append(event)
         return kept

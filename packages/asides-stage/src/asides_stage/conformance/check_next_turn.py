@@ -205,7 +205,7 @@ def _check_returned(case: Case, sent: Sent, sample: Sample) -> None:
         seal.value
         for message in sent.plan.prompt.messages
         for part in message.parts
-        for seal in getattr(part, "seals", ())
+        for seal in part.seals
         if seal.value
     ]
     body = sent.request.body

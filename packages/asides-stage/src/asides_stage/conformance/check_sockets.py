@@ -139,7 +139,7 @@ def _normalise(case: Case, reply: Reply) -> Reply:
     """Return the reply without its seals, since a server may seal each answer anew; and without counts if the row does
     not ask for them in a stream, since the stage then sends none. Other checks examine both.
     """
-    parts = tuple(msgspec.structs.replace(part, seals=()) if hasattr(part, "seals") else part for part in reply.parts)
+    parts = tuple(msgspec.structs.replace(part, seals=()) if part.seals else part for part in reply.parts)
     usage = reply.usage if case.target.quirks.stream_usage else Usage()
     return msgspec.structs.replace(reply, parts=parts, usage=usage)
 

@@ -73,7 +73,7 @@ def remove_origins(reply: Reply) -> Reply:
 
 def _remove_origin(part: Part) -> Part:
     changes: dict[str, Any] = {"origin": None} if hasattr(part, "origin") else {}
-    if (seals := getattr(part, "seals", None)) is not None:
+    if seals := part.seals:
         changes["seals"] = tuple(msgspec.structs.replace(seal, origin=None) for seal in seals)
     return msgspec.structs.replace(part, **changes)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, CONTAINER, REDACTED, SIGNATURE, TOOLSET
 from asides.dialects.anthropic.wire import STATUSES
-from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments
+from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments, name_stop
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -48,7 +48,6 @@ _STOP_REASONS: dict[StopKind, str] = {
     "length": "max_tokens",
     "tool_calls": "tool_use",
     "content_filter": "refusal",
-    "refusal": "refusal",
     "pause": "pause_turn",
 }
 # Every client may count on these two, at the beginning of a stream too.
@@ -165,7 +164,7 @@ class MessagesWriter(ReplyWriter):
         reason: str | None = stop.raw
         if reason not in _KNOWN_STOP_REASONS:
             fallback = "refusal" if refusal else "tool_use" if self._has_calls else "end_turn"
-            reason = _STOP_REASONS.get(stop.reason, fallback)
+            reason = name_stop(stop, (), _STOP_REASONS, fallback)
             if stop == StopReason() and not refusal and self.request is None:
                 reason = None
         end: Wire = {"stop_reason": reason, "stop_sequence": None}

@@ -11,7 +11,7 @@ import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE
 from asides.dialects.bedrock.encode import EVENT_STREAM
-from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments
+from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments, name_stop
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -44,7 +44,6 @@ _STOP_REASONS: dict[StopKind, str] = {
     "length": "max_tokens",
     "tool_calls": "tool_use",
     "content_filter": "content_filtered",
-    "refusal": "content_filtered",
     "error": "malformed_model_output",
 }
 
@@ -268,9 +267,9 @@ class ConverseWriter(ReplyWriter):
         return write_frame(headers, msgspec.json.encode({"message": message}))
 
     def _encode_stop(self, stop: StopReason) -> str:
-        if stop.raw in _KNOWN_STOP_REASONS:
-            return stop.raw
-        return _STOP_REASONS.get(stop.reason, "tool_use" if self._begun_calls else "end_turn")
+        return name_stop(
+            stop, _KNOWN_STOP_REASONS, _STOP_REASONS, complete="tool_use" if self._begun_calls else "end_turn"
+        )
 
     def _write_document(self, reason: str, usage: dict[str, Any]) -> bytes:
         content = [_join_pieces(block) for block in self._whole.values()]

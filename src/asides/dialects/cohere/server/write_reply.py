@@ -8,7 +8,7 @@ import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
 from asides.dialects.message_encoder import encode_arguments
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter, name_stop
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -30,6 +30,7 @@ _FINISH_REASONS: dict[StopKind, str] = {
     "length": "MAX_TOKENS",
     "tool_calls": "TOOL_CALL",
     "content_filter": "ERROR_TOXIC",
+    "refusal": "COMPLETE",
     "error": "ERROR",
 }
 
@@ -202,11 +203,9 @@ def _join_pieces(held: dict[str, Any]) -> Any:
 
 
 def _encode_stop(stop: StopReason, *, has_calls: bool) -> str | None:
-    if stop.raw in _KNOWN_FINISH_REASONS:
-        return stop.raw
     if stop == StopReason():
         return None
-    return _FINISH_REASONS.get(stop.reason, "TOOL_CALL" if has_calls else "COMPLETE")
+    return name_stop(stop, _KNOWN_FINISH_REASONS, _FINISH_REASONS, complete="TOOL_CALL" if has_calls else "COMPLETE")
 
 
 def _encode_usage(usage: Usage) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import msgspec
 
 from asides.dialects.gemini.decode import METADATA, SERVER_TOOLS, SIGNATURE, THOUGHT_PART
 from asides.dialects.gemini.wire import FINISH_REASONS, map_stop_reason
-from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments
+from asides.dialects.server_half import ContentEvent, ReplyWriter, has_all_arguments, name_stop
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -43,7 +43,6 @@ _STATUS_NAMES = {
 _STOP_REASONS: dict[StopKind, str] = {
     "length": "MAX_TOKENS",
     "content_filter": "SAFETY",
-    "refusal": "SAFETY",
     "error": "OTHER",
     "unknown": "OTHER",
 }
@@ -272,9 +271,7 @@ def _encode_part(part: ServerTool | Image | File | UnknownPart) -> Wire | None:
 def _encode_stop(stop: StopReason, *, refused: bool) -> str:
     if refused and map_stop_reason(stop.raw or "") != "content_filter":
         return "SAFETY"
-    if stop.raw in FINISH_REASONS:
-        return stop.raw
-    return "OTHER" if stop == StopReason() else _STOP_REASONS.get(stop.reason, "STOP")
+    return name_stop(stop, FINISH_REASONS, _STOP_REASONS, complete="STOP")
 
 
 def _encode_usage(usage: Usage) -> Wire:

@@ -21,6 +21,7 @@ from asides.values.events import (
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
+    find_stop_word,
 )
 from asides.values.parts import File, Image, ServerTool, UnknownPart, read_arguments
 from asides.values.usage import Usage
@@ -271,7 +272,7 @@ def _encode_stop(stop: StopReason, *, has_calls: bool) -> str:
     raw = stop.raw or ""
     if raw in STATUSES and map_status(raw, has_calls=has_calls) == stop.reason:
         return raw
-    return _STATUS.get(stop.reason, "incomplete")
+    return find_stop_word(_STATUS, stop.reason) or "incomplete"
 
 
 def _encode_usage(usage: Usage) -> Wire:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.server_half import ContentEvent, ReplyWriter
+from asides.dialects.server_half import ContentEvent, ReplyWriter, name_stop
 from asides.values.events import (
     PartArrived,
     RefusalDelta,
@@ -142,9 +142,7 @@ class GenerateLineWriter(ChatLineWriter):
 
 
 def _encode_stop(stop: StopReason) -> str:
-    if stop.raw in ("stop", "length", "load", "unload"):
-        return stop.raw
-    return "length" if stop.reason == "length" else "stop"
+    return name_stop(stop, ("stop", "length", "load", "unload"), {"length": "length"}, complete="stop")
 
 
 def _encode_call(index: int, call: ToolCall) -> dict[str, Any]:

@@ -8,9 +8,10 @@ import msgspec
 
 from asides.dialects.openai_chat.encode_messages import DETAILS
 from asides.dialects.openai_chat.wire import COMMENTARY
-from asides.dialects.server_half import BROKEN_OFF, NO_ARGUMENTS, CallerTool, ContentEvent, ReplyWriter
+from asides.dialects.server_half import NO_ARGUMENTS, CallerTool, ContentEvent, ReplyWriter, name_stop
 from asides.providers.provider import THINKING_FIELDS
 from asides.values.events import (
+    BROKEN_OFF,
     CommentaryDelta,
     PartArrived,
     RefusalDelta,
@@ -28,6 +29,12 @@ from asides.values.usage import Usage
 Delta: TypeAlias = dict[str, Any]
 
 _KNOWN_FINISH_REASONS = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
+_FINISH_REASONS: dict[StopKind, str] = {
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
+    "error": "error",
+}
 _ID_PREFIX = "chatcmpl-"
 _BETWEEN_THOUGHTS = "\n\n"
 
@@ -242,14 +249,9 @@ class _Deltas:
             return stop.raw
         if stop == StopReason() and not is_certain:
             return None
-        reasons: dict[StopKind, str] = {
-            "length": "length",
-            "tool_calls": "tool_calls",
-            "content_filter": "content_filter",
-            "refusal": "stop" if self._refused else "content_filter",
-            "error": "error",
-        }
-        return reasons.get(stop.reason, "tool_calls" if self._calls else "stop")
+        if stop.reason == "refusal" and self._refused:
+            return "stop"
+        return name_stop(stop, (), _FINISH_REASONS, complete="tool_calls" if self._calls else "stop")
 
 
 class _WaitingCall:

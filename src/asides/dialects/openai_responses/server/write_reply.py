@@ -17,7 +17,6 @@ import msgspec
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.server.write_reply import write_error
 from asides.dialects.server_half import (
-    BROKEN_OFF,
     NO_ARGUMENTS,
     CallerTool,
     ContentEvent,
@@ -25,14 +24,17 @@ from asides.dialects.server_half import (
     has_all_arguments,
 )
 from asides.values.events import (
+    BROKEN_OFF,
     CommentaryDelta,
     PartArrived,
     RefusalDelta,
+    StopKind,
     StopReason,
     TextDelta,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
+    find_stop_word,
 )
 from asides.values.messages import OutputSchema, Prompt
 from asides.values.parts import Image, ServerTool, UnknownPart
@@ -42,6 +44,12 @@ from asides.values.usage import Usage
 Wire: TypeAlias = dict[str, Any]
 ItemEvent: TypeAlias = ContentEvent | CommentaryDelta
 WireEvent: TypeAlias = tuple[str, Wire]
+
+_INCOMPLETE: dict[StopKind, str] = {
+    "length": "max_output_tokens",
+    "content_filter": "content_filter",
+    "refusal": "",  # a response with a refusal is complete
+}
 
 
 class ResponsesWriter(ReplyWriter):
@@ -181,7 +189,7 @@ class ResponsesWriter(ReplyWriter):
     def _write_end(self, stop: StopReason) -> bytes:
         if stop.reason == "error" and self._is_foreign:
             return self._write_failure(502, "the model's provider ended the reply with an error", None)
-        reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(stop.reason)
+        reason = find_stop_word(_INCOMPLETE, stop.reason) or None
         if reason is not None and self._open is not None:
             self._open.status = "incomplete"
         if self.request is not None and stop.reason not in BROKEN_OFF:

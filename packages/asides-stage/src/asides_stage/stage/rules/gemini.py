@@ -23,7 +23,7 @@ from asides.dialects.rulebook import BrokenRule, Wire, WireRequest, as_objects
 from asides.providers.provider import Target
 from asides.values.events import Event, ReplyEnded, TextDelta, ThoughtSealed, ToolCallDelta, UsageReported, Warned
 from asides.values.fold import fold
-from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.parts import Part, Text, ToolCall
 from asides.values.thinking import Seal
 from asides.wire.lenient import read_base64, unify_base64
 from asides_stage.stage.http_requests import Request
@@ -128,7 +128,7 @@ def _read_project(request: Request) -> str:
 
 
 def _list_seals(part: Part) -> tuple[Seal, ...]:
-    return () if isinstance(part, (ToolResult, Refusal)) else tuple(seal for seal in part.seals if seal.value)
+    return tuple(seal for seal in part.seals if seal.value)
 
 
 def _describe(part: Part) -> str:
