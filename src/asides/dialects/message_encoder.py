@@ -17,7 +17,7 @@ import msgspec
 from asides.dialects.http_body import encode_json
 from asides.dialects.verbatim import Accepts, Same, find_source, read_turn_fields, write_source
 from asides.values.errors import Unsupported
-from asides.values.messages import Message, Prompt, Source
+from asides.values.messages import Message, Prompt, Source, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import Commentary, Part, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal
@@ -146,7 +146,7 @@ def put_system_first(prompt: Prompt) -> tuple[Message, ...]:
     if system is None:
         return prompt.messages
     read = None if prompt.source is None else prompt.source.system
-    first = read if read is not None and read.text == system else Message("system", (Text(system),))
+    first = read if read is not None and join_system_texts(read) == system else Message("system", (Text(system),))
     return (first, *prompt.messages)
 
 
@@ -155,7 +155,8 @@ def encode_system(message: Message, notices: list[Notice], role: str = "system")
     leave_out_all_but_text(message, notices)
     if message.effort is not None:
         report_effort(notices)
-    return [{"role": role, "content": message.text}] if message.text.strip() else []
+    text = join_system_texts(message)
+    return [{"role": role, "content": text}] if text.strip() else []
 
 
 def encode_flat(

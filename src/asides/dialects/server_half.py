@@ -30,7 +30,7 @@ from asides.values.events import (
     Warned,
     move_reclassified,
 )
-from asides.values.messages import Message, RequestSource, Sampling
+from asides.values.messages import Message, RequestSource, Sampling, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, ServerTool, UnknownPart, read_arguments
 from asides.values.usage import Usage
@@ -83,7 +83,7 @@ class RequestFields:
         """Return the text of the system prompt, and remember the message that it was read from."""
         if self._source is not None and message.source is not None:
             self._source = msgspec.structs.replace(self._source, system=message)
-        return message.text or None
+        return join_system_texts(message) or None
 
     @property
     def source(self) -> RequestSource | None:

@@ -39,7 +39,9 @@ _PLAIN_FIELDS = ({"role", "content"}, {"type", "text"}, {"text"})
 _SYSTEM_ROLES = ("system", "developer")
 _DELIMITERS = ("{", "[")
 _TEXT_TYPES = ("text", "input_text", "output_text")
-_TEXT_FIELDS = ("", "content", "output", "arguments")  # "": an item of a list
+_TEXT_FIELDS = ("", "content", "output", "arguments", "parts", "system")  # "": an item of a list
+_JOINED_BY = ("", "\n", "\n\n")
+"""What stands between the texts of a list where an encoder writes them as one."""
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -193,8 +195,8 @@ class _Comparison:
                     return _DIFFERENT
             elif name == "content" and not _is_empty(value):
                 # The encoder has left it out. Blank text says nothing, and some hosts refuse it.
-                text = _read_text(value)
-                if text is None or text.strip() or (self._accepts is not None and not self._accepts(theirs, name)):
+                texts = _list_texts(value)
+                if texts is None or any(text.strip() for text in texts) or (self._accepts is not None and not self._accepts(theirs, name)):
                     return _DIFFERENT
                 merged[name] = value
             elif (value is False or not _is_empty(value)) and (
@@ -218,9 +220,12 @@ def _is_empty(value: Any) -> bool:
 
 def _is_same_text(ours: Any, theirs: Any) -> bool:
     """Whether both are the same text: one as a string and one as a list of texts, or as JSON and its text."""
-    one, other = _read_text(ours), _read_text(theirs)
-    if one is None or one == other:
-        return one is not None
+    texts, others = _list_texts(ours), _list_texts(theirs)
+    if texts is None or texts == others:
+        return texts is not None
+    if others is not None and len(texts) == 1 and any(texts == [by.join(others)] for by in _JOINED_BY):
+        return True
+    one, other = "\n".join(texts), None if others is None else "\n".join(others)
     try:
         meant = msgspec.json.decode(one) if one.startswith(_DELIMITERS) else None
         if meant is None or other is not None:
@@ -231,16 +236,19 @@ def _is_same_text(ours: Any, theirs: Any) -> bool:
     return meant in (theirs, inner) or (isinstance(inner, dict) and list(inner.values()) == [meant])
 
 
-def _read_text(value: Any) -> str | None:
-    """The text of a string, of a block of text, or of a list of such blocks; None for anything else."""
+def _list_texts(value: Any) -> list[str] | None:
+    """The texts of a string, of a block of text, or of a list of such blocks; None for anything else. Of a list, blank
+    texts do not count: encoders leave them out.
+    """
     match value:
         case str():
-            return value
+            return [value]
         case {"text": str() as text, **beside} if beside.get("type", "text") in _TEXT_TYPES:
-            return text
+            return [text]
         case [_, *_]:
-            texts = [None if isinstance(item, str) else _read_text(item) for item in value]
-            return None if None in texts else "\n".join(text for text in texts if text is not None)
+            found = [None if isinstance(item, str) else _list_texts(item) for item in value]
+            texts = [text for each in found if each is not None for text in each]
+            return None if None in found else [text for text in texts if text.strip()] or texts[:1]
         case _:
             return None
 
@@ -345,6 +353,8 @@ class _FieldComparison(_Comparison):
     def merge_field(self, ours: Any, theirs: Any, name: str) -> Any:
         """Like `merge`, but of a list of tools each item counts by itself."""
         if not (isinstance(ours, list) and isinstance(theirs, list)) or ours == theirs:
+            return self.merge(ours, theirs, name)
+        if _is_same_text(ours, theirs):
             return self.merge(ours, theirs, name)
         if len(ours) == len(theirs):
             found = [self.merge(one, other) for one, other in zip(ours, theirs, strict=True)]

@@ -17,7 +17,7 @@ from asides.providers.provider import Facts, Target
 from asides.providers.quirks import MessageRule
 from asides.values.errors import Unsupported
 from asides.values.media_types import MediaKind, find_kind
-from asides.values.messages import Message, Prompt
+from asides.values.messages import Message, Prompt, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
@@ -106,7 +106,7 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
     """Bring the messages into the form that a host demands, with a notice for each kind of change."""
     system, messages = prompt.system, prompt.messages
     if "system_first" in rules and any(message.role == "system" for message in messages):
-        texts = [system, *(message.text for message in messages if message.role == "system")]
+        texts = [system, *(join_system_texts(message) for message in messages if message.role == "system")]
         system = "\n\n".join(text for text in texts if text and text.strip())
         messages = tuple(message for message in messages if message.role != "system")
         _report(notices, "system_moved", SYSTEM_JOINED)

@@ -31,7 +31,7 @@ from asides.dialects.message_encoder import (
 from asides.dialects.verbatim import find_source
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
-from asides.values.messages import Message, Prompt
+from asides.values.messages import Message, Prompt, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
@@ -128,7 +128,7 @@ def _encode_system(message: Message, notices: list[Notice], *, is_first: bool) -
     if not is_first:
         detail = "this dialect has one system instruction; a later one was added to it"
         add_notice(notices, "system_moved", detail)
-    return [message.text]
+    return [join_system_texts(message)]
 
 
 def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:

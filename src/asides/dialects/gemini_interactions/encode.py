@@ -40,7 +40,7 @@ from asides.dialects.verbatim import find_source, write_source
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import ConfigError, Unsupported
-from asides.values.messages import Message, OutputSchema, Prompt
+from asides.values.messages import Message, OutputSchema, Prompt, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
@@ -211,7 +211,7 @@ class _StepEncoder:
             if self.begun:
                 detail = "this dialect has one system instruction; a later one was added to it"
                 add_notice(self.notices, "system_moved", detail)
-            self.system.append(message.text)
+            self.system.append(join_system_texts(message))
         return []
 
     def encode_user(self, _: Message, parts: list[Part]) -> Wire:
