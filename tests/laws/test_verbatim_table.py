@@ -32,7 +32,7 @@ def send(dialect: str, body: dict[str, Any], provider: str = "", model: str = "m
     target = Target(row, served.model, row.base_url or "http://127.0.0.1:9/v1", row.rule(served.model))
     planned = plan(served.prompt, target, on_conflict="adjust")
     request, notices = encode_plan(planned, target, find_dialect(dialect), on_conflict="adjust")
-    return json.loads(request.body), [f"{each.code} {each.setting}: {each.detail}" for each in planned.notices + notices]
+    return json.loads(request.body), [f"{each.code} {each.setting}: {each.detail}" for each in planned.notices + notices if each.code != "unknown_model"]
 
 
 def check_unchanged(dialect: str, body: dict[str, Any], provider: str = "", model: str = "made-up") -> None:
@@ -282,6 +282,7 @@ FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
         toolConfig={"tools": [{"toolSpec": SPEC}]},
     ),
     "bedrock: document": bedrock(
+        {"role": "assistant", "content": [{"text": "Yes?"}]},
         {
             "role": "user",
             "content": [
