@@ -88,11 +88,18 @@ Turns: TypeAlias = list[tuple[str, list[Any]]]
 
 class TurnHistory:
     """Collects the turns of a history. Turns in a row become one if their kind is in `merges`. `finish` builds a turn
-    from its kind and its parts.
+    from its kind and its parts. `roles` are a role and its other names, which a source may have.
     """
 
-    def __init__(self, *, merges: tuple[str, ...], finish: Callable[[str, list[Any]], Wire]) -> None:
+    def __init__(
+        self,
+        *,
+        merges: tuple[str, ...],
+        finish: Callable[[str, list[Any]], Wire],
+        roles: tuple[str, tuple[str, ...]] = ("", ()),
+    ) -> None:
         self._merges = merges
+        self._roles = roles
         self._finish = finish
         self._turns: Turns = []
         self._beside: list[tuple[int, Source]] = []
@@ -128,7 +135,12 @@ class TurnHistory:
         """Encode the turns."""
         encoded = [self._finish(kind, parts) for kind, parts in self._turns]
         for number, source in self._beside:
-            encoded[number] |= read_turn_fields(source, encoded[number], self._accepts)
+            beside = read_turn_fields(source, encoded[number], self._accepts, self._roles)
+            encoded[number] = {
+                name: value
+                for name, value in (encoded[number] | beside).items()
+                if beside.get(name, value) is not None
+            }
         return encoded
 
 

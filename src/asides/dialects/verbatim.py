@@ -54,12 +54,15 @@ def keep_source(
     turn: Mapping[str, Any] | None = None,
     *,
     always: bool = False,
+    absent: tuple[str, ...] = (),
 ) -> Message:
     """Return the message with the JSON that it was read from: its objects, or the blocks of its turn and the fields
     beside them. A plain text has no source: it is written as it was. `always`: its place would be lost.
+    `absent`: the fields that the turn did not have, though encoders write them.
     """
     found = list(objects)
     beside = {name: value for name, value in (turn or {}).items() if not _is_empty(value)}
+    beside |= dict.fromkeys(absent)
     if not always and not beside and all(map(_is_plain, found)):
         return message
     try:
@@ -104,19 +107,32 @@ def write_source(
     return written if is_same else encoded
 
 
-def read_turn_fields(source: Source, turn: Mapping[str, Any], accepts: Accepts | None = None) -> dict[str, Any]:
-    """Return the fields of a source beside the blocks of its turn. `turn` has the fields that were encoded."""
+def read_turn_fields(
+    source: Source,
+    turn: Mapping[str, Any],
+    accepts: Accepts | None = None,
+    roles: tuple[str, tuple[str, ...]] = ("", ()),
+) -> dict[str, Any]:
+    """Return the fields of a source beside the blocks of its turn. `turn` has the fields that were encoded; None: the
+    source had no such field. `roles` are a role and its other names.
+    """
     if not source.turn:
         return {}
     try:
         beside = msgspec.json.decode(source.turn, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return {
+    own, others = roles
+    kept = {
         name: value
         for name, value in beside.items()
         if name not in turn and name not in _SAID and (accepts is None or accepts(turn, name))
     }
+    if own and turn.get("role") == own and "role" in beside and (beside["role"] is None or beside["role"] in others):
+        kept["role"] = beside["role"]
+    if own and turn.get("parts") == [] and "parts" in beside and kept:
+        kept["parts"] = None
+    return kept
 
 
 def find_source(message: Message, dialect: str) -> Source | None:

@@ -16,6 +16,7 @@ from asides.history.turns import count_system_head, find_question
 from asides.providers.provider import Facts, Target
 from asides.providers.quirks import MessageRule
 from asides.values.errors import Unsupported
+from asides.dialects.media import find_media_type
 from asides.values.media_types import MediaKind, find_kind
 from asides.values.messages import Message, Prompt, join_system_texts
 from asides.values.notices import Notice
@@ -215,7 +216,7 @@ def replace_refused(
 
 def _find_refused(part: Image | File, facts: Facts) -> MediaKind | None:
     """The kind of a picture or file that the model refuses; None for one that it may accept."""
-    kind = "picture" if isinstance(part, Image) else find_kind(part.media_type)
+    kind = "picture" if isinstance(part, Image) else find_kind(find_media_type(part))
     if kind == "picture":
         return None if facts.pictures else kind
     # Files referenced by id are not checked.

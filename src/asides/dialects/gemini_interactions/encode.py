@@ -378,4 +378,4 @@ def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
         raise Unsupported("an image or a file has neither data nor an address; give data= or url=.")
     if (inline := split_data_url(address)) is not None:
         return {**encoded, "data": inline[1], "mime_type": inline[0] or given}
-    return {**encoded, "uri": address, "mime_type": given}
+    return {**encoded, "uri": address, **({"mime_type": given} if given else {})}
