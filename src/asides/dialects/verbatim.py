@@ -18,6 +18,7 @@ from asides.providers.quirks import THINKING_FIELDS
 from asides.values.messages import Message, Prompt, RequestSource, Source
 from asides.values.parts import ToolCall
 from asides.values.thinking import ENVELOPES
+from asides.values.tools import Tool
 
 Same = Callable[[str, Any, Any], bool]
 """Whether two values of a field mean the same in a dialect. Arguments: its name, our value, theirs."""
@@ -196,6 +197,10 @@ class _Comparison:
         """Whether an empty field that only we write is written: some hosts want it."""
         return True
 
+    def _is_default(self, name: str, value: Any) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a field that only we write is what its lack means."""
+        return False
+
     def _is_repeated_thinking(self, ours: dict[str, Any], theirs: dict[str, Any], name: str) -> bool:
         """Whether a field is a second name for thinking that goes back: some hosts write two."""
         if name not in THINKING_FIELDS or ours.keys().isdisjoint((*THINKING_FIELDS, "reasoning_details")):
@@ -205,7 +210,9 @@ class _Comparison:
     def _merge_fields(self, ours: dict[str, Any], theirs: dict[str, Any]) -> Any:
         merged: dict[str, Any] = {}
         for name, value in theirs.items():
-            if name in ours:
+            if name == "content" and name in ours and _is_empty(ours[name]) and _is_blank_list(value):
+                merged[name] = value
+            elif name in ours:
                 merged[name] = self.merge(ours[name], value, name)
                 if merged[name] is _DIFFERENT:
                     return _DIFFERENT
@@ -220,7 +227,7 @@ class _Comparison:
             ):
                 merged[name] = value
         for name, value in ours.items():
-            if name in theirs or value is None:
+            if name in theirs or value is None or self._is_default(name, value):
                 continue
             if _is_empty(value) or name in self._added:
                 if self._wants_empty(value):
@@ -232,6 +239,12 @@ class _Comparison:
 
 def _is_empty(value: Any) -> bool:
     return value is None or value is False or value in ("", [], {})
+
+
+def _is_blank_list(value: Any) -> bool:
+    """Whether a value is a list of blank texts, which encoders leave out."""
+    texts = _list_texts(value) if isinstance(value, list) else None
+    return texts is not None and not any(text.strip() for text in texts)
 
 
 def _is_same_text(ours: Any, theirs: Any) -> bool:
@@ -385,6 +398,10 @@ class _FieldComparison(_Comparison):
             is_same = ours == theirs or (self._same is not None and self._same(name, ours, theirs))
             return theirs if is_same else _DIFFERENT
         return super().merge(ours, theirs, name)
+
+    def _is_default(self, name: str, value: Any) -> bool:
+        # A function without a schema takes no arguments.
+        return name in self._whole.schemas and value == Tool("").parameters
 
     def _wants_empty(self, value: Any) -> bool:
         # Where tools are strict unless they say otherwise, those that say nothing were meant so.

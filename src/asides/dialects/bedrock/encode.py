@@ -58,7 +58,7 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
 
 _WHOLE = WholeFields(
     ("toolConfig.tools", "toolConfig.toolChoice", "system", "outputConfig.textFormat"),
-    schemas=frozenset({"inputSchema", "schema"}),
+    schemas=frozenset({"json", "schema"}),
     same=_is_same,
 )
 _INFERENCE = {"temperature": "temperature", "top_p": "topP"}
