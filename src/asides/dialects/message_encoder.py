@@ -291,6 +291,10 @@ class CallIds:
             return call_id
         return fit_call_id(call_id, self._accepted)
 
+    def is_kept(self, call_id: str) -> bool:
+        """Whether every message with this id still has its source."""
+        return call_id in self._find_kept()
+
     def _find_kept(self) -> set[str]:
         """Find the ids of messages that still have their source. Few histories have an id that is not accepted."""
         if self._kept is None:

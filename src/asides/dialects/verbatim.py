@@ -136,6 +136,16 @@ def read_turn_fields(
     return kept
 
 
+def read_source(message: Message, dialect: str) -> dict[str, Any]:
+    """Return the first object that a message was read from in this dialect; {} if it has no source."""
+    source = find_source(message, dialect)
+    try:
+        found = [] if source is None else msgspec.json.decode(source.json, type=list[Any])
+    except (msgspec.DecodeError, RecursionError):
+        return {}  # from a file that was edited
+    return found[0] if found and isinstance(found[0], dict) else {}
+
+
 def find_source(message: Message, dialect: str) -> Source | None:
     """Return the source of a message in this dialect; None if it has none."""
     source = message.source
@@ -207,10 +217,16 @@ class _Comparison:
             return False
         return self._accepts is None or self._accepts(theirs, name)
 
+    def _is_blank(self, theirs: dict[str, Any]) -> bool:
+        """Whether a content is a list of blank texts, and the host accepts those."""
+        texts = _list_texts(theirs["content"]) if isinstance(theirs["content"], list) else None
+        is_blank = texts is not None and not any(text.strip() for text in texts)
+        return is_blank and (self._accepts is None or self._accepts(theirs, "content"))
+
     def _merge_fields(self, ours: dict[str, Any], theirs: dict[str, Any]) -> Any:
         merged: dict[str, Any] = {}
         for name, value in theirs.items():
-            if name == "content" and name in ours and _is_empty(ours[name]) and _is_blank_list(value):
+            if name == "content" and name in ours and _is_empty(ours[name]) and self._is_blank(theirs):
                 merged[name] = value
             elif name in ours:
                 merged[name] = self.merge(ours[name], value, name)
@@ -239,12 +255,6 @@ class _Comparison:
 
 def _is_empty(value: Any) -> bool:
     return value is None or value is False or value in ("", [], {})
-
-
-def _is_blank_list(value: Any) -> bool:
-    """Whether a value is a list of blank texts, which encoders leave out."""
-    texts = _list_texts(value) if isinstance(value, list) else None
-    return texts is not None and not any(text.strip() for text in texts)
 
 
 def _is_same_text(ours: Any, theirs: Any) -> bool:

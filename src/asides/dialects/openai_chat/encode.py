@@ -42,7 +42,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     rule, quirks = target.rule, target.quirks
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices)}
-    custom = {_find_custom_name(tool.native) for tool in prompt.tools if tool.native is not None}
+    custom = {_find_custom_name(native) for native in _list_native(prompt)}
     body |= encode_tools(
         prompt,
         notices,
@@ -78,7 +78,8 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         _add_begun_turn(body, prompt.begun_thinking, target)
     accepts = _accepts_no_field if quirks.message_fields else None
     whole = _WHOLE_WITH_ANY if quirks.any_tool else _WHOLE
-    return write_fields(prompt, merge_fields(body, prompt.extra), "openai_chat", whole, accepts)
+    body = _restore_functions(prompt, merge_fields(body, prompt.extra))
+    return write_fields(prompt, body, "openai_chat", whole, accepts)
 
 
 def _accepts_no_field(_: Mapping[str, Any], name: str) -> bool:
@@ -96,7 +97,7 @@ def _is_same_with_any(name: str, ours: Any, theirs: Any) -> bool:
 
 
 _WHOLE = WholeFields(
-    ("tools", "tool_choice", "response_format", "stop"),
+    ("tools", "functions", "tool_choice", "response_format", "stop"),
     schemas=frozenset({"parameters", "schema"}),
     same=_is_same,
     defaults=({"type": "text"},),
@@ -167,6 +168,33 @@ def _find_custom_name(native: Mapping[str, Any]) -> str | None:
     """Return the name of a tool that takes free text; None for other tools."""
     described = native.get("custom") if native.get("type") == "custom" else None
     return described.get("name") if isinstance(described, Mapping) else None
+
+
+def _list_native(prompt: Prompt) -> list[Mapping[str, Any]]:
+    """List the tools that are not functions: of the caller, or as a request has them."""
+    found = [tool.native for tool in prompt.tools if tool.native is not None]
+    more = prompt.extra.get("tools")
+    return [*found, *(tool for tool in more if isinstance(tool, Mapping))] if isinstance(more, list) else list(found)
+
+
+def _restore_functions(prompt: Prompt, body: dict[str, Any]) -> dict[str, Any]:
+    """Write the functions that came in the older fields `functions` and `function_call` there."""
+    source = prompt.source
+    older = source.fields.get("functions") if source is not None and source.dialect == "openai_chat" else None
+    if source is None or not isinstance(older, list) or not isinstance(body.get("tools"), list):
+        return body
+    names = [function.get("name") for function in older if isinstance(function, Mapping)]
+    tools: list[dict[str, Any]] = body["tools"]
+    functions = [tool["function"] for tool in tools if tool.get("function", {}).get("name") in names]
+    others = [tool for tool in tools if tool.get("function", {}).get("name") not in names]
+    restored = {name: value for name, value in body.items() if name != "tools"} | {"functions": functions}
+    if others:
+        restored["tools"] = others
+    choice = restored.get("tool_choice")
+    if "function_call" in source.fields and "tool_choice" not in source.fields and choice is not None:
+        del restored["tool_choice"]
+        restored["function_call"] = choice.get("function", choice) if isinstance(choice, dict) else choice
+    return restored
 
 
 def _is_own_tool(native: dict[str, Any], quirks: Quirks) -> bool:
