@@ -48,6 +48,11 @@ def leave_out(part: Part, role: str, notices: list[Notice]) -> list[Any]:
     return []
 
 
+def report_field(notices: list[Notice], name: str) -> None:
+    """Add a notice for a field of a message that the host refuses."""
+    add_notice(notices, "field_not_sent", f"this host refuses unknown fields in messages; {name!r} was left out")
+
+
 def report_effort(notices: list[Notice]) -> None:
     """Add a notice for a message that changes the effort, for dialects that have none."""
     add_notice(notices, "effort_not_sent", "messages that change the effort do not exist here; set thinking= instead")

@@ -38,6 +38,7 @@ _SAID = frozenset(
 
 _PLAIN_FIELDS = ({"role", "content"}, {"type", "text"}, {"text"})
 _SYSTEM_ROLES = ("system", "developer")
+_CALL_IDS = ("id", "tool_call_id", "call_id", "tool_use_id", "toolUseId")
 _DELIMITERS = ("{", "[")
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _TEXT_FIELDS = ("", "content", "output", "arguments", "parts", "system")  # "": an item of a list
@@ -179,6 +180,8 @@ class _Comparison:
             return theirs
         if name == "role" and ours in _SYSTEM_ROLES and theirs in _SYSTEM_ROLES:
             return ours  # the one that the host takes
+        if name in _CALL_IDS and isinstance(ours, str) and isinstance(theirs, str):
+            return ours  # as the host takes it
         if isinstance(ours, dict) and isinstance(theirs, dict):
             merged = self._merge_fields(ours, theirs)
             if merged is not _DIFFERENT:
@@ -196,12 +199,12 @@ class _Comparison:
         if isinstance(theirs, list):
             return [self._drop_from(item) for item in theirs]
         if isinstance(theirs, dict) and isinstance(theirs.get("text"), str):
-            return {name: value for name, value in theirs.items() if self._is_kept(theirs, name)}
+            return {name: value for name, value in theirs.items() if self._is_kept(theirs, name, value)}
         return theirs
 
-    def _is_kept(self, holder: dict[str, Any], name: str) -> bool:
-        """Whether a field that we do not write is written as it was."""
-        return name not in _SAID and (self._accepts is None or self._accepts(holder, name))
+    def _is_kept(self, holder: dict[str, Any], name: str, value: Any) -> bool:
+        """Whether a field that we do not write is written as it was. False says nothing."""
+        return (name not in _SAID or value is False) and (self._accepts is None or self._accepts(holder, name))
 
     def _wants_empty(self, value: Any) -> bool:  # noqa: ARG002 - for subclasses
         """Whether an empty field that only we write is written: some hosts want it."""
@@ -239,7 +242,7 @@ class _Comparison:
                     return _DIFFERENT
                 merged[name] = value
             elif (value is False or not _is_empty(value)) and (
-                self._is_kept(theirs, name) or self._is_repeated_thinking(ours, theirs, name)
+                self._is_kept(theirs, name, value) or self._is_repeated_thinking(ours, theirs, name)
             ):
                 merged[name] = value
         for name, value in ours.items():
@@ -294,6 +297,8 @@ def _list_texts(value: Any) -> list[str] | None:
 
 # --- the fields of a request ------------------------------------------------------------------------------------------
 
+_STREAM_DEFAULTS = {"cohere": False, "ollama": True}
+"""By dialect, what the lack of the field `stream` means, where encoders always write it."""
 _HISTORIES = frozenset({"messages", "contents", "input"})
 _COPIED_LEVELS = 3
 
@@ -339,6 +344,10 @@ def write_fields(
         return body
     comparison = _FieldComparison(whole, accepts)
     written = dict(body)
+    if source.fields.get("stream") is False and not prompt.stream:
+        written.setdefault("stream", False)
+    elif "stream" not in source.fields and written.get("stream") is _STREAM_DEFAULTS.get(dialect):
+        written.pop("stream", None)
     for path in whole.paths:
         *parents, leaf = path.split(".")
         theirs = _find_object(source.fields, parents)
@@ -417,8 +426,8 @@ class _FieldComparison(_Comparison):
         # Where tools are strict unless they say otherwise, those that say nothing were meant so.
         return value is not False
 
-    def _is_kept(self, holder: dict[str, Any], name: str) -> bool:
-        return name not in _LEFT_OUT and (self._accepts is None or self._accepts(holder, name))
+    def _is_kept(self, holder: dict[str, Any], name: str, value: Any) -> bool:
+        return (name not in _LEFT_OUT or value is False) and (self._accepts is None or self._accepts(holder, name))
 
     def _merge_fields(self, ours: dict[str, Any], theirs: dict[str, Any]) -> Any:
         names = self._whole.other_names

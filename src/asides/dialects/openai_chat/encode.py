@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
+from asides.dialects.http_body import (
+    build_post,
+    encode_native_tool,
+    join_url,
+    merge_fields,
+    report_added,
+    report_tool_settings,
+)
 from asides.dialects.openai_chat.encode_messages import encode_cache, encode_messages
 from asides.dialects.verbatim import WholeFields, write_fields
 from asides.providers.provider import THINKING_FIELDS, Quirks, Target
@@ -71,20 +79,24 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if rule.thinking != "never":
         # They ask the host to separate thinking; some hosts refuse them for a model that does not think.
         body |= dict(target.facts.fields)
+    notices += report_added(prompt, "openai_chat", body, "stream_options", *dict(target.facts.fields))
     thinking, told = write_thinking(prompt.thinking, target, "openai_chat", source=prompt.source)
     notices += told
     body = merge_fields(body, thinking)
     if prompt.begun_thinking is not None:
         _add_begun_turn(body, prompt.begun_thinking, target)
-    accepts = _accepts_no_field if quirks.message_fields else None
+    accepts = partial(_accepts_no_field, notices=notices) if quirks.message_fields else None
     whole = _WHOLE_WITH_ANY if quirks.any_tool else _WHOLE
     body = _restore_functions(prompt, merge_fields(body, prompt.extra))
     return write_fields(prompt, body, "openai_chat", whole, accepts)
 
 
-def _accepts_no_field(_: Mapping[str, Any], name: str) -> bool:
-    """A host that refuses unknown fields in messages refuses them in tools."""
-    return name not in ("name", "type")
+def _accepts_no_field(_: Mapping[str, Any], name: str, *, notices: list[Notice]) -> bool:
+    """A host that refuses unknown fields in messages refuses a second name or type of a tool."""
+    if name not in ("name", "type"):
+        return True
+    notices.append(Notice("field_not_sent", f"this host refuses unknown fields; {name!r} was left out", "tools"))
+    return False
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:

@@ -28,6 +28,7 @@ from asides.dialects.message_encoder import (
     leave_out,
     leave_out_all_but_text,
     put_system_first,
+    report_field,
     simplify_content,
 )
 from asides.dialects.openai_chat.wire import Signed
@@ -124,6 +125,8 @@ class _MessageEncoder:
             return self.quirks.blank_content
         known = self.quirks.message_fields
         if known and "role" in holder and name not in known:
+            if name not in THINKING_FIELDS:
+                report_field(self.notices, name)
             return False
         if name in THINKING_FIELDS and "assistant_fields" in self.target.facts.enforces:
             return False  # it refuses thinking under any name but its own

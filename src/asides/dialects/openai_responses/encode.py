@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects.compaction import encode_threshold
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_cache
+from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_added, report_cache
 from asides.dialects.message_encoder import (
     ID_UP_TO_64,
     Wire,
@@ -106,6 +106,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body["stream"] = True
     body |= {name: value for name in ("metadata", "user") if (value := getattr(prompt, name)) is not None}
     body |= _encode_state(prompt, target)
+    notices += report_added(prompt, "openai_responses", body, "include", "store")
     if reasoning := _encode_reasoning(prompt, target, notices):
         body["reasoning"] = reasoning
     body = merge_fields(body, dict(target.facts.fields)) if target.rule.thinking != "never" else body
