@@ -260,9 +260,10 @@ class ReplyWriter:
                 return b""
             case TextReclassified():
                 # The client of a stream has the text, and no dialect can take it back.
-                self.notices.append(
-                    Notice("text_not_moved", "the caller got thinking as text, before its closing tag came")
-                )
+                detail = "the caller got thinking as text, before its closing tag came"
+                if event.channel == "commentary":
+                    detail = "the caller got commentary as text, before the server named its phase"
+                self.notices.append(Notice("text_not_moved", detail))
                 return b""
             case PartArrived():
                 return b"" if self._leaves_out(event) else self._write_event(event)
