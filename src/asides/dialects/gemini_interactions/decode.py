@@ -35,6 +35,7 @@ from asides.dialects.gemini_interactions.wire import (
     WireUsage,
     build_error,
     find_failure,
+    CONTINUES,
     map_status,
     read_usage,
 )
@@ -120,6 +121,9 @@ class InteractionsDecoder(DocumentDecoder):
 
     def flush(self, events: list[Event]) -> None:
         """End the steps that are open: no more documents come."""
+        if self.stop is not None and self.stop.raw == CONTINUES and self.failure is None:
+            detail = "the reply stops at the limit of one request; metadata['raw'] has what continues it"
+            self.warn("reply_not_continued", detail, events)
         self._end_steps(events, cut=self.is_cut_off)
 
     def _end_steps(self, events: list[Event], *, cut: bool = False) -> None:
