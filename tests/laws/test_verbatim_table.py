@@ -10,8 +10,8 @@ import pytest
 from asides.dialects import find_dialect
 from asides.history.plan import encode_plan, plan
 from asides.providers.find import find_row
-from asides.providers.table import plain_row
 from asides.providers.provider import Target
+from asides.providers.table import plain_row
 
 PATHS = {"gemini": "/v1beta/models/made-up:generateContent", "bedrock": "/model/made-up/converse"}
 TWO = [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Speak French."}]
@@ -32,7 +32,11 @@ def send(dialect: str, body: dict[str, Any], provider: str = "", model: str = "m
     target = Target(row, served.model, row.base_url or "http://127.0.0.1:9/v1", row.rule(served.model))
     planned = plan(served.prompt, target, on_conflict="adjust")
     request, notices = encode_plan(planned, target, find_dialect(dialect), on_conflict="adjust")
-    return json.loads(request.body), [f"{each.code} {each.setting} {each.asked}: {each.detail}" for each in planned.notices + notices if each.code != "unknown_model"]
+    return json.loads(request.body), [
+        f"{each.code} {each.setting} {each.asked}: {each.detail}"
+        for each in planned.notices + notices
+        if each.code != "unknown_model"
+    ]
 
 
 def check_unchanged(dialect: str, body: dict[str, Any], provider: str = "", model: str = "made-up") -> None:
@@ -51,18 +55,38 @@ TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
         {
             "messages": [
                 ASKED,
-                {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]},
+                {
+                    "role": "assistant",
+                    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+                },
                 {"role": "tool", "tool_call_id": "c", "content": TWO},
             ]
         },
     ),
     "responses: system": (
         "openai_responses",
-        {"input": [{"role": "system", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]}, ASKED]},
+        {
+            "input": [
+                {
+                    "role": "system",
+                    "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}],
+                },
+                ASKED,
+            ]
+        },
     ),
     "responses: assistant": (
         "openai_responses",
-        {"input": [ASKED, {"role": "assistant", "content": [{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b"}]}, ASKED]},
+        {
+            "input": [
+                ASKED,
+                {
+                    "role": "assistant",
+                    "content": [{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b"}],
+                },
+                ASKED,
+            ]
+        },
     ),
     "cohere: system": ("cohere", {"messages": [{"role": "system", "content": TWO}, ASKED]}),
     "cohere: assistant": ("cohere", {"messages": [ASKED, {"role": "assistant", "content": TWO}, ASKED]}),
@@ -83,16 +107,19 @@ def test_blocks_of_text_are_not_glued(name: str) -> None:
     check_unchanged(*TEXTS[name])
 
 
-@pytest.mark.parametrize(("dialect", "read"), [
-    ("openai_chat", lambda sent: sent["messages"][0]["content"]),
-    ("openai_responses", lambda sent: sent.get("instructions") or sent["input"][0]["content"]),
-    ("cohere", lambda sent: sent["messages"][0]["content"]),
-    ("ollama", lambda sent: sent["messages"][0]["content"]),
-    ("bedrock", lambda sent: sent["system"]),
-    ("gemini", lambda sent: sent["systemInstruction"]["parts"]),
-    ("anthropic", lambda sent: sent["system"]),
-    ("gemini_interactions", lambda sent: sent["system_instruction"]),
-])
+@pytest.mark.parametrize(
+    ("dialect", "read"),
+    [
+        ("openai_chat", lambda sent: sent["messages"][0]["content"]),
+        ("openai_responses", lambda sent: sent.get("instructions") or sent["input"][0]["content"]),
+        ("cohere", lambda sent: sent["messages"][0]["content"]),
+        ("ollama", lambda sent: sent["messages"][0]["content"]),
+        ("bedrock", lambda sent: sent["system"]),
+        ("gemini", lambda sent: sent["systemInstruction"]["parts"]),
+        ("anthropic", lambda sent: sent["system"]),
+        ("gemini_interactions", lambda sent: sent["system_instruction"]),
+    ],
+)
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize("source", ["openai_chat", "gemini", "bedrock", "anthropic"])
 def test_blocks_of_the_system_stay_apart_in_another_dialect(dialect: str, read: Any, place: int, source: str) -> None:
@@ -152,7 +179,13 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "responses: refusal": (
         "openai_responses",
-        {"input": [ASKED, {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}, ASKED]},
+        {
+            "input": [
+                ASKED,
+                {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
+                ASKED,
+            ]
+        },
     ),
 }
 
@@ -222,7 +255,10 @@ def interaction(*steps: dict[str, Any], **fields: Any) -> tuple[str, dict[str, A
 
 STEP = {"type": "user_input", "content": [{"type": "text", "text": "Look."}]}
 FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "responses: unknown format": ("openai_responses", {"input": [ASKED], "text": {"format": {"type": "grammar", "x": 1}}}),
+    "responses: unknown format": (
+        "openai_responses",
+        {"input": [ASKED], "text": {"format": {"type": "grammar", "x": 1}}},
+    ),
     "responses: unknown format beside verbosity": (
         "openai_responses",
         {"input": [ASKED], "text": {"format": {"type": "grammar", "x": 1}, "verbosity": "low"}},
@@ -273,12 +309,18 @@ FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "bedrock: empty result": bedrock(
         USE,
-        {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": ""}], "status": "success"}}]},
+        {
+            "role": "user",
+            "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": ""}], "status": "success"}}],
+        },
         toolConfig={"tools": [{"toolSpec": SPEC}]},
     ),
     "bedrock: status of an error": bedrock(
         USE,
-        {"role": "user", "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "x"}], "status": "error"}}]},
+        {
+            "role": "user",
+            "content": [{"toolResult": {"toolUseId": "c1", "content": [{"text": "x"}], "status": "error"}}],
+        },
         toolConfig={"tools": [{"toolSpec": SPEC}]},
     ),
     "bedrock: document": bedrock(
@@ -298,11 +340,14 @@ FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
                     }
                 },
             ],
-        }
+        },
     ),
     "bedrock: schema": bedrock(toolConfig={"tools": [{"toolSpec": {**SPEC, "inputSchema": {"json": SCHEMA, "x": 1}}}]}),
     "cohere: strict without tools": ("cohere", {"messages": [ASKED], "strict_tools": True, "stream": False}),
-    "cohere: strict with tools": ("cohere", {"messages": [ASKED], "tools": [TOOL], "strict_tools": True, "stream": False}),
+    "cohere: strict with tools": (
+        "cohere",
+        {"messages": [ASKED], "tools": [TOOL], "strict_tools": True, "stream": False},
+    ),
     "cohere: function without parameters": (
         "cohere",
         {"messages": [ASKED], "tools": [{"type": "function", "function": {"name": "look"}}], "stream": False},
@@ -378,7 +423,10 @@ VALUES: dict[str, tuple[str, dict[str, Any]]] = {
         "cohere",
         {"messages": [ASKED], "tools": [TOOL], "tool_choice": "SOME", "stream": False},
     ),
-    "gemini: level": ("gemini", {"contents": [CONTENT], "generationConfig": {"thinkingConfig": {"thinkingLevel": "EXTREME"}}}),
+    "gemini: level": (
+        "gemini",
+        {"contents": [CONTENT], "generationConfig": {"thinkingConfig": {"thinkingLevel": "EXTREME"}}},
+    ),
     "interactions: level": interaction(STEP, generation_config={"thinking_level": "extreme"}),
     "interactions: summaries": interaction(STEP, generation_config={"thinking_summaries": "verbose"}),
     "ollama: level": ("ollama", {"messages": [ASKED], "think": "extreme", "stream": False}),

@@ -142,9 +142,7 @@ class TurnHistory:
         for number, source in self._beside:
             beside = read_turn_fields(source, encoded[number], self._accepts, self._roles)
             encoded[number] = {
-                name: value
-                for name, value in (encoded[number] | beside).items()
-                if beside.get(name, value) is not None
+                name: value for name, value in (encoded[number] | beside).items() if beside.get(name, value) is not None
             }
         return encoded
 

@@ -238,7 +238,11 @@ class _Comparison:
             elif name == "content" and not _is_empty(value):
                 # The encoder has left it out. Blank text says nothing, and some hosts refuse it.
                 texts = _list_texts(value)
-                if texts is None or any(text.strip() for text in texts) or (self._accepts is not None and not self._accepts(theirs, name)):
+                if (
+                    texts is None
+                    or any(text.strip() for text in texts)
+                    or (self._accepts is not None and not self._accepts(theirs, name))
+                ):
                     return _DIFFERENT
                 merged[name] = value
             elif (value is False or not _is_empty(value)) and (

@@ -10,13 +10,13 @@ import msgspec
 
 from asides.dialects.dialect import DialectFacts
 from asides.dialects.http_body import encode_json
+from asides.dialects.media import find_media_type
 from asides.dialects.message_encoder import OPENING
 from asides.history.check import OnConflict
 from asides.history.turns import count_system_head, find_question
 from asides.providers.provider import Facts, Target
 from asides.providers.quirks import MessageRule
 from asides.values.errors import Unsupported
-from asides.dialects.media import find_media_type
 from asides.values.media_types import MediaKind, find_kind
 from asides.values.messages import Message, Prompt, join_system_texts
 from asides.values.notices import Notice

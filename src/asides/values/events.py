@@ -81,8 +81,8 @@ class TextReclassified(msgspec.Struct, JsonForm, frozen=True, tag="text_reclassi
     """The text of this block came as the answer and is thinking: only its closing tag came, and only now. Or it is
     commentary: the server named its phase only at its end.
 
-    The block becomes a thought, or commentary, with this text, the beginning of what came. The rest of it, if any, comes
-    again in later blocks. A Warned follows thinking, for consumers that cannot move what they have shown.
+    The block becomes a thought, or commentary, with this text, the beginning of what came. The rest of it, if any,
+    comes again in later blocks. A Warned follows thinking, for consumers that cannot move what they have shown.
     """
 
     _private = {"text": "thinking"}

@@ -505,7 +505,11 @@ def test_a_phase_that_comes_at_the_end_of_a_message_makes_the_same_reply(phase: 
     streamed = read(sse(*late, done=False))
     assert streamed == read(whole(*items))
     assert streamed.text == ("42" if phase in ("commentary", "musing") else "I look it up.42")
-    moved = [event for event in events_of([sse(*late, done=False)], target(), DIALECT)[0] if isinstance(event, TextReclassified)]
+    moved = [
+        event
+        for event in events_of([sse(*late, done=False)], target(), DIALECT)[0]
+        if isinstance(event, TextReclassified)
+    ]
     expected = [("I look it up.", "commentary")] if phase in ("commentary", "musing") else []
     assert [(event.text, event.channel) for event in moved] == expected
 

@@ -295,7 +295,9 @@ def test_harmony_without_its_tokens(source: str, text: str, thinking: str, comme
         splitter = Splitter(tags, starts_inside=False if late else "auto", late=late)
         pieces = [piece for chunk in chunks for piece in splitter.feed(chunk)] + splitter.finish()
         moved = next((place for place, piece in enumerate(pieces) if piece[1] is Channel.MOVED), -1)
-        said = {channel: "".join(each for _, kind, each in pieces[moved + 1 :] if kind is channel) for channel in Channel}
+        said = {
+            channel: "".join(each for _, kind, each in pieces[moved + 1 :] if kind is channel) for channel in Channel
+        }
         thought = pieces[moved][2] if moved >= 0 else said[Channel.THINKING]
         assert (said[Channel.ANSWER].strip(), thought.strip(), said[Channel.COMMENTARY]) == (text, thinking, commentary)
 

@@ -18,6 +18,7 @@ from asides.dialects.gemini.wire import Blob, FileData, Part
 from asides.dialects.gemini_interactions.wire import (
     CITED,
     CONTENTS,
+    CONTINUES,
     DIALECT,
     EVENTS,
     FAILED,
@@ -35,7 +36,6 @@ from asides.dialects.gemini_interactions.wire import (
     WireUsage,
     build_error,
     find_failure,
-    CONTINUES,
     map_status,
     read_usage,
 )

@@ -12,7 +12,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.gemini_interactions.import_steps import CONTENT_TYPES, WRAPPED, import_steps, read_result, read_system_instruction
+from asides.dialects.gemini_interactions.import_steps import (
+    CONTENT_TYPES,
+    WRAPPED,
+    import_steps,
+    read_result,
+    read_system_instruction,
+)
 from asides.dialects.gemini_interactions.wire import CITED, DIALECT, SIGNATURE
 from asides.dialects.http_body import (
     build_post,

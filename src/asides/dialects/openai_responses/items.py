@@ -328,7 +328,9 @@ class MessageState(ItemState):
             return
         self._text.says = CommentaryDelta
         events += [
-            TextReclassified("".join(texts), block, channel="commentary") for block, texts in self._sent.items() if texts
+            TextReclassified("".join(texts), block, channel="commentary")
+            for block, texts in self._sent.items()
+            if texts
         ]
         self._sent.clear()
 

@@ -83,7 +83,7 @@ def _take_object(fields: Fields, root: str, *switches: Switch) -> dict[str, Any]
 
 
 def _is_known(word: object) -> bool:
-    """Whether a word asks for an amount of thinking that is known here. Values of other types are left to the reader."""
+    """Whether a word asks for an amount of thinking that is known here. Other types are left to the reader."""
     if not isinstance(word, str):
         return True
     try:
