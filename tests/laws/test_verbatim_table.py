@@ -358,6 +358,12 @@ FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "chat: thinking turned off": chat(enable_thinking=False),
     "chat: effort none": chat(reasoning_effort="none"),
+    "chat: both limits": chat(max_tokens=5, max_completion_tokens=6),
+    "bedrock: unknown choice": bedrock(toolConfig={"tools": [{"toolSpec": SPEC}], "toolChoice": {"some": {}}}),
+    "chat: not streamed": chat(stream=False),
+    "anthropic: not streamed": ("anthropic", {"max_tokens": 9, "messages": [ASKED], "stream": False}),
+    "chat: unknown part of the model's": chat({"role": "assistant", "content": [{"type": "new", "x": 1}]}),
+    "chat: unknown call": chat({"role": "assistant", "tool_calls": [{"id": "c", "type": "new", "new": {"a": 1}}]}),
     "ollama: not thinking": ("ollama", {"messages": [ASKED], "think": False, "stream": False}),
 }
 
@@ -365,6 +371,23 @@ FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", FIELDS)
 def test_fields_are_not_dropped(name: str) -> None:
     check_unchanged(*FIELDS[name])
+
+
+def test_what_is_added_is_named() -> None:
+    for options in ({}, {"stream_options": {"include_usage": False}}):
+        sent, notices = send(*chat(stream=True, **options))
+        assert sent["stream_options"] == {"include_usage": True}
+        assert any("field_added stream_options" in notice for notice in notices)
+    sent, notices = send("openai_responses", {"input": [ASKED]}, "openai", "gpt-5.5")
+    assert (sent["store"], sent["include"]) == (False, ["reasoning.encrypted_content"])
+    assert [notice.split()[1] for notice in notices] == ["include", "store"]
+
+
+def test_an_id_that_is_not_sent_is_named() -> None:
+    item = {"role": "user", "content": "Look.", "id": "0b9c7c1e-8f5d"}
+    sent, notices = send("openai_responses", {"input": [item]}, "openai", "gpt-5.5")
+    assert sent["input"] == [{"role": "user", "content": "Look."}]
+    assert any("'id'" in notice for notice in notices)
 
 
 def test_another_field_for_thinking_is_named() -> None:

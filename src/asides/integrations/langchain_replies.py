@@ -251,7 +251,7 @@ class ChunkWriter:
         return _build_chunk(event.text, entry={"type": "text", "index": block.index})
 
     def _move_text(self, event: TextReclassified) -> ChatGenerationChunk | None:
-        """Write a text as the thought or the commentary that it is. What was sent as content stays there: chunks can only
+        """Write a text as the thought or the commentary that it is. What was sent as content stays: chunks can only
         be added.
         """
         self._is_text_in_order = False

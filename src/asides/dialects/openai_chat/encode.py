@@ -62,7 +62,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.output is not None:
         body |= _encode_output(prompt.output, target.facts.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
-        body[target.facts.output_limit] = prompt.max_tokens
+        body |= _encode_limit(prompt, prompt.max_tokens, target)
     body |= prompt.sampling.to_dict()
     if prompt.stop:
         body["stop"] = list(prompt.stop)
@@ -70,6 +70,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body["stream"] = True
         if quirks.stream_usage:
             body["stream_options"] = {"include_usage": True}
+            notices += _report_usage(prompt)
         if rule.tool_stream and prompt.tools and not prompt.is_from("openai_chat"):
             body["tool_stream"] = True
     if prompt.metadata is not None:
@@ -79,7 +80,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if rule.thinking != "never":
         # They ask the host to separate thinking; some hosts refuse them for a model that does not think.
         body |= dict(target.facts.fields)
-    notices += report_added(prompt, "openai_chat", body, "stream_options", *dict(target.facts.fields))
+    notices += report_added(prompt, "openai_chat", body, *dict(target.facts.fields))
     thinking, told = write_thinking(prompt.thinking, target, "openai_chat", source=prompt.source)
     notices += told
     body = merge_fields(body, thinking)
@@ -169,6 +170,28 @@ def encode_tools(
     if prompt.parallel_tool_calls is not None:
         encoded["parallel_tool_calls"] = prompt.parallel_tool_calls
     return encoded
+
+
+def _report_usage(prompt: Prompt) -> list[Notice]:
+    """Return a notice if the request did not ask for the usage of a stream, which is asked for here."""
+    if not prompt.is_from("openai_chat") or prompt.source is None:
+        return []
+    given = prompt.source.fields.get("stream_options")
+    if isinstance(given, Mapping) and given.get("include_usage") is True:
+        return []
+    asked = str(given.get("include_usage", "nothing")) if isinstance(given, Mapping) else "nothing"
+    detail = "the usage of the stream is asked for, so that it can be counted"
+    return [Notice("field_added", detail, "stream_options", asked, "include_usage")]
+
+
+def _encode_limit(prompt: Prompt, limit: int, target: Target) -> dict[str, Any]:
+    """Encode the limit of the output: as the request had it, if it had both fields."""
+    source = prompt.source
+    if source is not None and source.dialect == "openai_chat":
+        both = {name: source.fields.get(name) for name in OUTPUT_LIMITS}
+        if limit in both.values() and None not in both.values():
+            return both
+    return {target.facts.output_limit: limit}
 
 
 def _encode_choice(name: str, *, custom: bool) -> dict[str, Any]:
