@@ -134,6 +134,8 @@ class Fold:
         block.pieces, block.joined = [event.text], 0
         if event.channel == "commentary":
             block.kind = "commentary"
+            if self.timer is not None:
+                self.timer.reclassify(event.block, is_thought=False)
             return
         block.kind, block.thought_kind, block.source = "thought", event.kind, event.source
         if self.timer is not None:
