@@ -373,9 +373,10 @@ def _restore(message: Message, encoded: list[Wire]) -> list[Wire]:
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
     """Whether a field means the same: results have several forms, names may be left out, and base64 two alphabets."""
+    if not name:
+        is_turn = isinstance(ours, dict) and bool(ours.get("type") == "user_input")
+        return is_turn and not _is_step(theirs) and _is_same_content(ours, theirs)
     match name:
-        case "" if isinstance(ours, dict) and ours.get("type") == "user_input" and not _is_step(theirs):
-            return _is_same_content(ours, theirs)
         case "result":
             try:
                 return bool(read_result(ours) == read_result(theirs))
