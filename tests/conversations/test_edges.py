@@ -102,7 +102,7 @@ def test_messages_beside_a_document_are_refused() -> None:
 # --- what goes to whom ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("model", ["mistral:magistral-medium", "moonshot:kimi-k2.6", "openai-chat:gpt-4o", PLAIN])
+@pytest.mark.parametrize("model", ["mistral:magistral-medium", "moonshot:kimi-k2.6", PLAIN])
 def test_after_a_refusal_any_host_goes_on(model: str, stage: OpenStage) -> None:
     server = stage(Say(refusal="I would rather not."), Say(text="fine"))
     chat = Conversation(PLAIN, **options(PLAIN, server))
@@ -113,6 +113,16 @@ def test_after_a_refusal_any_host_goes_on(model: str, stage: OpenStage) -> None:
     assert sent == {"role": "assistant", "content": "I would rather not."}
     decisions = asides.explain(model, chat, base_url=server.url).decisions
     assert [(each.action, each.what) for each in decisions] == [("convert", "refusal")]
+
+
+def test_a_refusal_goes_back_to_openai_as_one(stage: OpenStage) -> None:
+    server = stage(Say(refusal="I would rather not."), Say(text="fine"))
+    chat = Conversation(PLAIN, **options(PLAIN, server))
+    chat.ask("Do it.")
+    assert chat.ask("Why not?", model="openai-chat:gpt-4o").text == "fine"
+    sent = server.requests[-1].json["messages"][1]
+    assert sent == {"role": "assistant", "content": None, "refusal": "I would rather not."}
+    assert asides.explain("openai-chat:gpt-4o", chat, base_url=server.url).decisions == ()
 
 
 def test_a_refusal_is_exported_as_what_it_is() -> None:

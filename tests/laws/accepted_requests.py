@@ -55,7 +55,7 @@ def simplify(value: Any, dialect: str, name: str = "") -> Any:
 
 def is_empty(value: Any) -> bool:
     """Whether a server takes the value for none."""
-    return value is None or value is False or value in ("", [], {})
+    return value is None or (value is not False and value in ("", [], {}))
 
 
 def _join(messages: list[Any]) -> list[Any]:

@@ -13,8 +13,9 @@ from asides.dialects import DIALECTS, find_dialect
 from asides.dialects.server_half import ReplyWriter
 from asides.providers.provider import Target
 from asides.providers.table import plain_row
-from asides.relay.translate.visible_events import JsonOnly, hide_thinking
+from asides.relay.translate.visible_events import JsonOnly, NoThinking, hide_thinking
 from asides.values.events import (
+    CommentaryDelta,
     Event,
     ReplyEnded,
     ReplyStarted,
@@ -50,6 +51,48 @@ def test_the_fold_gives_what_the_whole_reply_gives() -> None:
     assert move_reclassified(WHOLE) == WHOLE
     reply = fold(EVENTS)
     assert (reply.text, reply.thinking.text if reply.thinking else None) == ("answer", SECRET)
+
+
+MOVED = TextReclassified("I look.", 0, channel="commentary")
+LATE: list[Event] = [ReplyStarted("m"), TextDelta("I ", 0), TextDelta("look.", 0), MOVED, *EVENTS[4:]]
+
+
+def test_commentary_that_is_named_late_is_commentary_everywhere() -> None:
+    told: list[Event] = [LATE[0], CommentaryDelta("I look.", 0), *EVENTS[4:]]
+    assert fold(LATE) == fold(told) == fold(move_reclassified(LATE))
+    assert move_reclassified(LATE) == told
+    assert hide_thinking(LATE, Visibility(gateway=()), "gateway") == LATE, "it is no thinking"
+    assert NoThinking().hide(LATE) == LATE
+    translator = Translator()
+    reply: Reply[Any] = fold([out for event in LATE for out in translator.feed([event])])
+    assert (reply.text, reply.commentary, bool(reply.thinking)) == ("answer", "I look.", False)
+    writer = EventWriter(Visibility(), lambda: 0.0)
+    assert b'"commentary":true' in b"".join([writer.write(LATE), writer.finish()]).replace(b" ", b"")
+    folding = Fold()
+    folding.timer = ReplyTimer(0.0)
+    for now, event in enumerate(LATE, 1):
+        folding.feed([event])
+        folding.stamp(float(now))
+    timing = folding.reply().timing
+    assert timing is not None
+    assert (timing.first_thought, timing.first_word) == (None, 5.0)
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+def test_a_stream_of_late_commentary_has_a_notice(name: str) -> None:
+    streaming = find_dialect(name).writer(model="m", stream=True)
+    assert isinstance(streaming, ReplyWriter)
+    b"".join(streaming.write([event]) for event in LATE)
+    assert [notice.detail.split()[3] for notice in streaming.notices] == ["commentary"]
+
+
+def test_front_ends_get_late_commentary_as_such() -> None:
+    chunks = list(asides.ui.vercel_chunks(LATE))
+    assert [chunk["type"] for chunk in chunks if chunk.get("providerMetadata") == {"asides": {"moved": True}}] == [
+        "text-end"
+    ]
+    assert not any(chunk["type"].startswith("reasoning") for chunk in chunks)
+    assert "I look." in json.dumps(chunks[4:])
 
 
 def test_the_rest_of_a_block_comes_again_and_a_foreign_block_stays() -> None:

@@ -85,7 +85,12 @@ WAYS: dict[str, tuple[str, Target, bytes]] = {
     "chat, the phase": (
         "openai_chat",
         _PLAIN,
-        stream({"reasoning": THOUGHT}, {"content": SAID, "phase": "commentary"}, {"content": ANSWER}),
+        stream(
+            {"reasoning": THOUGHT},
+            {"content": SAID[:5], "phase": "commentary"},
+            {"content": SAID[5:]},
+            {"content": ANSWER, "phase": "final_answer"},
+        ),
     ),
     "chat, harmony, whole": ("openai_chat", _TAGGED, whole({"content": _HARMONY})),
     "chat, harmony, streamed": ("openai_chat", _TAGGED, stream(*({"content": letter} for letter in _HARMONY))),

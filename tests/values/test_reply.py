@@ -13,7 +13,7 @@ from asides.values.errors import NoAnswer
 from asides.values.events import StopKind, StopReason
 from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
-from asides.values.parts import Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.reply import CallContext, Outcome, Reply, Revealed
 from asides.values.thinking import NO_THOUGHT, Origin, Seal, Thought
 from asides.values.usage import Timing, Usage
@@ -58,6 +58,8 @@ def test_the_thinking_is_that_of_all_blocks(parts: tuple[Part, ...], thinking: T
         ((Thought("t"),), "length", "starved"),
         ((Thought("t"), Text(" \n")), "stop", "unterminated"),
         ((), "unknown", "unterminated"),
+        ((Image(data=b"\x89PNG"),), "stop", "answered"),
+        ((Thought("t"), File(data=b"%PDF-")), "length", "answered"),
         ((Refusal("no"),), "stop", "refused"),
         ((Text("I am sorry"),), "refusal", "refused"),
         ((Text("half"), CALL), "content_filter", "filtered"),

@@ -284,6 +284,8 @@ class Stopwatch:
                 if self._thinking_from is not None:
                     # The pause between the last thought and the first word counts as thinking.
                     self._thinking_to = now
+            elif isinstance(event, TextReclassified) and event.channel == "commentary":
+                self._answer_from = None
             elif isinstance(event, TextReclassified):
                 # What was taken for the answer was thinking.
                 self._characters += len(event.text)

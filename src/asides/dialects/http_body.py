@@ -136,6 +136,18 @@ def report_tool_settings(prompt: Prompt, *settings: str) -> list[Notice]:
     ]
 
 
+def report_added(prompt: Prompt, dialect: str, body: Mapping[str, Any], *names: str) -> list[Notice]:
+    """Return a notice for each of these fields that the body has and the request in this dialect did not have."""
+    source = prompt.source
+    if source is None or source.dialect != dialect:
+        return []
+    return [
+        Notice("field_added", f"the request had no {name}; it was added", name, "nothing", "set")
+        for name in names
+        if name in body and name not in source.fields and name not in prompt.extra
+    ]
+
+
 RETENTIONS = ("24h",)
 """The lifetimes that a cache with a key takes."""
 

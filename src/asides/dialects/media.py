@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from urllib.parse import urlsplit
 
 from asides.values.errors import Unsupported
 from asides.values.parts import File, Image
 
+_VIDEO_PAGES = re.compile(r"https?://(www\.|m\.)?(youtube\.com|youtu\.be)/")
 _DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
 def find_media_type(media: Image | File) -> str:
-    """Return the media type: that of a data: address, else the given one."""
+    """Return the media type: that of a data: address, else the given one. One that was not given is guessed."""
     inline = split_data_url(media.url) if media.url is not None else None
-    return (media.media_type if inline is None else inline[0]).lower()
+    return (media.media_type if inline is None else inline[0]).lower() or _guess_media_type(media)
+
+
+def _guess_media_type(media: Image | File) -> str:
+    from asides.values.media_types import guess_media_type
+
+    address = media.url or ""
+    guessed = None if address.startswith("data:") else guess_media_type(urlsplit(address).path)
+    usual = "image/png" if isinstance(media, Image) else "application/pdf"
+    return guessed or ("video/mp4" if _VIDEO_PAGES.match(address) else usual)
 
 
 def read_text_file(file: File) -> str | None:

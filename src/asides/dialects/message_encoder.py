@@ -17,7 +17,7 @@ import msgspec
 from asides.dialects.http_body import encode_json
 from asides.dialects.verbatim import Accepts, Same, find_source, read_turn_fields, write_source
 from asides.values.errors import Unsupported
-from asides.values.messages import Message, Prompt, Source
+from asides.values.messages import Message, Prompt, Source, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import Commentary, Part, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal
@@ -46,6 +46,11 @@ def leave_out(part: Part, role: str, notices: list[Notice]) -> list[Any]:
     kind = type(part).__name__
     add_notice(notices, "part_not_sent", f"this dialect cannot send {kind} parts of the role {role!r}")
     return []
+
+
+def report_field(notices: list[Notice], name: str) -> None:
+    """Add a notice for a field of a message that the host refuses."""
+    add_notice(notices, "field_not_sent", f"this host refuses unknown fields in messages; {name!r} was left out")
 
 
 def report_effort(notices: list[Notice]) -> None:
@@ -88,11 +93,18 @@ Turns: TypeAlias = list[tuple[str, list[Any]]]
 
 class TurnHistory:
     """Collects the turns of a history. Turns in a row become one if their kind is in `merges`. `finish` builds a turn
-    from its kind and its parts.
+    from its kind and its parts. `roles` are a role and its other names, which a source may have.
     """
 
-    def __init__(self, *, merges: tuple[str, ...], finish: Callable[[str, list[Any]], Wire]) -> None:
+    def __init__(
+        self,
+        *,
+        merges: tuple[str, ...],
+        finish: Callable[[str, list[Any]], Wire],
+        roles: tuple[str, tuple[str, ...]] = ("", ()),
+    ) -> None:
         self._merges = merges
+        self._roles = roles
         self._finish = finish
         self._turns: Turns = []
         self._beside: list[tuple[int, Source]] = []
@@ -128,7 +140,10 @@ class TurnHistory:
         """Encode the turns."""
         encoded = [self._finish(kind, parts) for kind, parts in self._turns]
         for number, source in self._beside:
-            encoded[number] |= read_turn_fields(source, encoded[number], self._accepts)
+            beside = read_turn_fields(source, encoded[number], self._accepts, self._roles)
+            encoded[number] = {
+                name: value for name, value in (encoded[number] | beside).items() if beside.get(name, value) is not None
+            }
         return encoded
 
 
@@ -146,7 +161,7 @@ def put_system_first(prompt: Prompt) -> tuple[Message, ...]:
     if system is None:
         return prompt.messages
     read = None if prompt.source is None else prompt.source.system
-    first = read if read is not None and read.text == system else Message("system", (Text(system),))
+    first = read if read is not None and join_system_texts(read) == system else Message("system", (Text(system),))
     return (first, *prompt.messages)
 
 
@@ -155,7 +170,8 @@ def encode_system(message: Message, notices: list[Notice], role: str = "system")
     leave_out_all_but_text(message, notices)
     if message.effort is not None:
         report_effort(notices)
-    return [{"role": role, "content": message.text}] if message.text.strip() else []
+    text = join_system_texts(message)
+    return [{"role": role, "content": text}] if text.strip() else []
 
 
 def encode_flat(
@@ -277,6 +293,10 @@ class CallIds:
         if self._as_read is not None and self._as_read.fullmatch(call_id) and call_id in self._find_kept():
             return call_id
         return fit_call_id(call_id, self._accepted)
+
+    def is_kept(self, call_id: str) -> bool:
+        """Whether every message with this id still has its source."""
+        return call_id in self._find_kept()
 
     def _find_kept(self) -> set[str]:
         """Find the ids of messages that still have their source. Few histories have an id that is not accepted."""

@@ -32,7 +32,7 @@ from asides.values.events import (
     find_stop_word,
     move_reclassified,
 )
-from asides.values.messages import Message, RequestSource, Sampling
+from asides.values.messages import Message, RequestSource, Sampling, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, ServerTool, UnknownPart, read_arguments
 from asides.values.usage import Usage
@@ -85,7 +85,7 @@ class RequestFields:
         """Return the text of the system prompt, and remember the message that it was read from."""
         if self._source is not None and message.source is not None:
             self._source = msgspec.structs.replace(self._source, system=message)
-        return message.text or None
+        return join_system_texts(message) or None
 
     @property
     def source(self) -> RequestSource | None:
@@ -262,9 +262,10 @@ class ReplyWriter:
                 return b""
             case TextReclassified():
                 # The client of a stream has the text, and no dialect can take it back.
-                self.notices.append(
-                    Notice("text_not_moved", "the caller got thinking as text, before its closing tag came")
-                )
+                detail = "the caller got thinking as text, before its closing tag came"
+                if event.channel == "commentary":
+                    detail = "the caller got commentary as text, before the server named its phase"
+                self.notices.append(Notice("text_not_moved", detail))
                 return b""
             case PartArrived():
                 return b"" if self._leaves_out(event) else self._write_event(event)

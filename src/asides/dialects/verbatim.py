@@ -18,6 +18,7 @@ from asides.providers.quirks import THINKING_FIELDS
 from asides.values.messages import Message, Prompt, RequestSource, Source
 from asides.values.parts import ToolCall
 from asides.values.thinking import ENVELOPES
+from asides.values.tools import Tool
 
 Same = Callable[[str, Any, Any], bool]
 """Whether two values of a field mean the same in a dialect. Arguments: its name, our value, theirs."""
@@ -37,9 +38,12 @@ _SAID = frozenset(
 
 _PLAIN_FIELDS = ({"role", "content"}, {"type", "text"}, {"text"})
 _SYSTEM_ROLES = ("system", "developer")
+_CALL_IDS = ("id", "tool_call_id", "call_id", "tool_use_id", "toolUseId")
 _DELIMITERS = ("{", "[")
 _TEXT_TYPES = ("text", "input_text", "output_text")
-_TEXT_FIELDS = ("", "content", "output", "arguments")  # "": an item of a list
+_TEXT_FIELDS = ("", "content", "output", "arguments", "parts", "system")  # "": an item of a list
+_JOINED_BY = ("", "\n", "\n\n")
+"""What stands between the texts of a list where an encoder writes them as one."""
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -52,12 +56,15 @@ def keep_source(
     turn: Mapping[str, Any] | None = None,
     *,
     always: bool = False,
+    absent: tuple[str, ...] = (),
 ) -> Message:
     """Return the message with the JSON that it was read from: its objects, or the blocks of its turn and the fields
     beside them. A plain text has no source: it is written as it was. `always`: its place would be lost.
+    `absent`: the fields that the turn did not have, though encoders write them.
     """
     found = list(objects)
     beside = {name: value for name, value in (turn or {}).items() if not _is_empty(value)}
+    beside |= dict.fromkeys(absent)
     if not always and not beside and all(map(_is_plain, found)):
         return message
     try:
@@ -102,19 +109,42 @@ def write_source(
     return written if is_same else encoded
 
 
-def read_turn_fields(source: Source, turn: Mapping[str, Any], accepts: Accepts | None = None) -> dict[str, Any]:
-    """Return the fields of a source beside the blocks of its turn. `turn` has the fields that were encoded."""
+def read_turn_fields(
+    source: Source,
+    turn: Mapping[str, Any],
+    accepts: Accepts | None = None,
+    roles: tuple[str, tuple[str, ...]] = ("", ()),
+) -> dict[str, Any]:
+    """Return the fields of a source beside the blocks of its turn. `turn` has the fields that were encoded; None: the
+    source had no such field. `roles` are a role and its other names.
+    """
     if not source.turn:
         return {}
     try:
         beside = msgspec.json.decode(source.turn, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return {
+    own, others = roles
+    kept = {
         name: value
         for name, value in beside.items()
         if name not in turn and name not in _SAID and (accepts is None or accepts(turn, name))
     }
+    if own and turn.get("role") == own and "role" in beside and (beside["role"] is None or beside["role"] in others):
+        kept["role"] = beside["role"]
+    if own and turn.get("parts") == [] and "parts" in beside and kept:
+        kept["parts"] = None
+    return kept
+
+
+def read_source(message: Message, dialect: str) -> dict[str, Any]:
+    """Return the first object that a message was read from in this dialect; {} if it has no source."""
+    source = find_source(message, dialect)
+    try:
+        found = [] if source is None else msgspec.json.decode(source.json, type=list[Any])
+    except (msgspec.DecodeError, RecursionError):
+        return {}  # from a file that was edited
+    return found[0] if found and isinstance(found[0], dict) else {}
 
 
 def find_source(message: Message, dialect: str) -> Source | None:
@@ -150,6 +180,8 @@ class _Comparison:
             return theirs
         if name == "role" and ours in _SYSTEM_ROLES and theirs in _SYSTEM_ROLES:
             return ours  # the one that the host takes
+        if name in _CALL_IDS and isinstance(ours, str) and isinstance(theirs, str):
+            return ours  # as the host takes it
         if isinstance(ours, dict) and isinstance(theirs, dict):
             merged = self._merge_fields(ours, theirs)
             if merged is not _DIFFERENT:
@@ -167,16 +199,20 @@ class _Comparison:
         if isinstance(theirs, list):
             return [self._drop_from(item) for item in theirs]
         if isinstance(theirs, dict) and isinstance(theirs.get("text"), str):
-            return {name: value for name, value in theirs.items() if self._is_kept(theirs, name)}
+            return {name: value for name, value in theirs.items() if self._is_kept(theirs, name, value)}
         return theirs
 
-    def _is_kept(self, holder: dict[str, Any], name: str) -> bool:
-        """Whether a field that we do not write is written as it was."""
-        return name not in _SAID and (self._accepts is None or self._accepts(holder, name))
+    def _is_kept(self, holder: dict[str, Any], name: str, value: Any) -> bool:
+        """Whether a field that we do not write is written as it was. False says nothing."""
+        return (name not in _SAID or value is False) and (self._accepts is None or self._accepts(holder, name))
 
     def _wants_empty(self, value: Any) -> bool:  # noqa: ARG002 - for subclasses
         """Whether an empty field that only we write is written: some hosts want it."""
         return True
+
+    def _is_default(self, name: str, value: Any) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a field that only we write is what its lack means."""
+        return False
 
     def _is_repeated_thinking(self, ours: dict[str, Any], theirs: dict[str, Any], name: str) -> bool:
         """Whether a field is a second name for thinking that goes back: some hosts write two."""
@@ -184,25 +220,37 @@ class _Comparison:
             return False
         return self._accepts is None or self._accepts(theirs, name)
 
+    def _is_blank(self, theirs: dict[str, Any]) -> bool:
+        """Whether a content is a list of blank texts, and the host accepts those."""
+        texts = _list_texts(theirs["content"]) if isinstance(theirs["content"], list) else None
+        is_blank = texts is not None and not any(text.strip() for text in texts)
+        return is_blank and (self._accepts is None or self._accepts(theirs, "content"))
+
     def _merge_fields(self, ours: dict[str, Any], theirs: dict[str, Any]) -> Any:
         merged: dict[str, Any] = {}
         for name, value in theirs.items():
-            if name in ours:
+            if name == "content" and name in ours and _is_empty(ours[name]) and self._is_blank(theirs):
+                merged[name] = value
+            elif name in ours:
                 merged[name] = self.merge(ours[name], value, name)
                 if merged[name] is _DIFFERENT:
                     return _DIFFERENT
             elif name == "content" and not _is_empty(value):
                 # The encoder has left it out. Blank text says nothing, and some hosts refuse it.
-                text = _read_text(value)
-                if text is None or text.strip() or (self._accepts is not None and not self._accepts(theirs, name)):
+                texts = _list_texts(value)
+                if (
+                    texts is None
+                    or any(text.strip() for text in texts)
+                    or (self._accepts is not None and not self._accepts(theirs, name))
+                ):
                     return _DIFFERENT
                 merged[name] = value
             elif (value is False or not _is_empty(value)) and (
-                self._is_kept(theirs, name) or self._is_repeated_thinking(ours, theirs, name)
+                self._is_kept(theirs, name, value) or self._is_repeated_thinking(ours, theirs, name)
             ):
                 merged[name] = value
         for name, value in ours.items():
-            if name in theirs or value is None:
+            if name in theirs or value is None or self._is_default(name, value):
                 continue
             if _is_empty(value) or name in self._added:
                 if self._wants_empty(value):
@@ -218,9 +266,12 @@ def _is_empty(value: Any) -> bool:
 
 def _is_same_text(ours: Any, theirs: Any) -> bool:
     """Whether both are the same text: one as a string and one as a list of texts, or as JSON and its text."""
-    one, other = _read_text(ours), _read_text(theirs)
-    if one is None or one == other:
-        return one is not None
+    texts, others = _list_texts(ours), _list_texts(theirs)
+    if texts is None or texts == others:
+        return texts is not None
+    if others is not None and len(texts) == 1 and any(texts == [by.join(others)] for by in _JOINED_BY):
+        return True
+    one, other = "\n".join(texts), None if others is None else "\n".join(others)
     try:
         meant = msgspec.json.decode(one) if one.startswith(_DELIMITERS) else None
         if meant is None or other is not None:
@@ -231,22 +282,27 @@ def _is_same_text(ours: Any, theirs: Any) -> bool:
     return meant in (theirs, inner) or (isinstance(inner, dict) and list(inner.values()) == [meant])
 
 
-def _read_text(value: Any) -> str | None:
-    """The text of a string, of a block of text, or of a list of such blocks; None for anything else."""
+def _list_texts(value: Any) -> list[str] | None:
+    """The texts of a string, of a block of text, or of a list of such blocks; None for anything else. Of a list, blank
+    texts do not count: encoders leave them out.
+    """
     match value:
         case str():
-            return value
+            return [value]
         case {"text": str() as text, **beside} if beside.get("type", "text") in _TEXT_TYPES:
-            return text
+            return [text]
         case [_, *_]:
-            texts = [None if isinstance(item, str) else _read_text(item) for item in value]
-            return None if None in texts else "\n".join(text for text in texts if text is not None)
+            found = [None if isinstance(item, str) else _list_texts(item) for item in value]
+            texts = [text for each in found if each is not None for text in each]
+            return None if None in found else [text for text in texts if text.strip()] or texts[:1]
         case _:
             return None
 
 
 # --- the fields of a request ------------------------------------------------------------------------------------------
 
+_STREAM_DEFAULTS = {"cohere": False, "ollama": True}
+"""By dialect, what the lack of the field `stream` means, where encoders always write it."""
 _HISTORIES = frozenset({"messages", "contents", "input"})
 _COPIED_LEVELS = 3
 
@@ -292,6 +348,10 @@ def write_fields(
         return body
     comparison = _FieldComparison(whole, accepts)
     written = dict(body)
+    if source.fields.get("stream") is False and not prompt.stream:
+        written.setdefault("stream", False)
+    elif "stream" not in source.fields and written.get("stream") is _STREAM_DEFAULTS.get(dialect):
+        written.pop("stream", None)
     for path in whole.paths:
         *parents, leaf = path.split(".")
         theirs = _find_object(source.fields, parents)
@@ -346,6 +406,8 @@ class _FieldComparison(_Comparison):
         """Like `merge`, but of a list of tools each item counts by itself."""
         if not (isinstance(ours, list) and isinstance(theirs, list)) or ours == theirs:
             return self.merge(ours, theirs, name)
+        if _is_same_text(ours, theirs):
+            return self.merge(ours, theirs, name)
         if len(ours) == len(theirs):
             found = [self.merge(one, other) for one, other in zip(ours, theirs, strict=True)]
         else:
@@ -360,12 +422,16 @@ class _FieldComparison(_Comparison):
             return theirs if is_same else _DIFFERENT
         return super().merge(ours, theirs, name)
 
+    def _is_default(self, name: str, value: Any) -> bool:
+        # A function without a schema takes no arguments.
+        return name in self._whole.schemas and value == Tool("").parameters
+
     def _wants_empty(self, value: Any) -> bool:
         # Where tools are strict unless they say otherwise, those that say nothing were meant so.
         return value is not False
 
-    def _is_kept(self, holder: dict[str, Any], name: str) -> bool:
-        return name not in _LEFT_OUT and (self._accepts is None or self._accepts(holder, name))
+    def _is_kept(self, holder: dict[str, Any], name: str, value: Any) -> bool:
+        return (name not in _LEFT_OUT or value is False) and (self._accepts is None or self._accepts(holder, name))
 
     def _merge_fields(self, ours: dict[str, Any], theirs: dict[str, Any]) -> Any:
         names = self._whole.other_names

@@ -10,6 +10,7 @@ import msgspec
 
 from asides.dialects.dialect import DialectFacts
 from asides.dialects.http_body import encode_json
+from asides.dialects.media import find_media_type
 from asides.dialects.message_encoder import OPENING
 from asides.history.check import OnConflict
 from asides.history.turns import count_system_head, find_question
@@ -17,7 +18,7 @@ from asides.providers.provider import Facts, Target
 from asides.providers.quirks import MessageRule
 from asides.values.errors import Unsupported
 from asides.values.media_types import MediaKind, find_kind
-from asides.values.messages import Message, Prompt
+from asides.values.messages import Message, Prompt, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
@@ -107,7 +108,7 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
     """Bring the messages into the form that a host demands, with a notice for each kind of change."""
     system, messages = prompt.system, prompt.messages
     if "system_first" in rules and any(message.role == "system" for message in messages):
-        texts = [system, *(message.text for message in messages if message.role == "system")]
+        texts = [system, *(join_system_texts(message) for message in messages if message.role == "system")]
         system = "\n\n".join(text for text in texts if text and text.strip())
         messages = tuple(message for message in messages if message.role != "system")
         _report(notices, "system_moved", SYSTEM_JOINED)
@@ -238,7 +239,7 @@ def replace_refused(
 
 def _find_refused(part: Image | File, facts: Facts) -> MediaKind | None:
     """The kind of a picture or file that the model refuses; None for one that it may accept."""
-    kind = "picture" if isinstance(part, Image) else find_kind(part.media_type)
+    kind = "picture" if isinstance(part, Image) else find_kind(find_media_type(part))
     if kind == "picture":
         return None if facts.pictures else kind
     # Files referenced by id are not checked.

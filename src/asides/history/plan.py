@@ -26,6 +26,7 @@ from asides.history.fit import (
 from asides.history.redact import drop_model_source
 from asides.history.replay import (
     OTHER_PREFIX,
+    REFUSAL_AS_TEXT,
     Decision,
     add_stand_ins,
     bind_prefix,
@@ -148,7 +149,11 @@ def _replay(draft: Draft) -> Draft:
     if not draft.traits & IS_BOUND:
         return draft
     decisions: list[Decision] = []
-    return draft.change_messages(replay(draft.prompt, draft.target, draft.traits, decisions), decisions)
+    messages = replay(draft.prompt, draft.target, draft.traits, decisions)
+    found: list[Finding] = list(decisions)
+    if any(decision.why == REFUSAL_AS_TEXT for decision in decisions):
+        found.append(Notice("refusal_as_text", REFUSAL_AS_TEXT, "messages"))
+    return draft.change_messages(messages, found)
 
 
 def _make_ids_unique(draft: Draft) -> Draft:

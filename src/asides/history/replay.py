@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.dialects import find_facts, is_made_elsewhere, plain_row
+from asides.dialects.verbatim import find_source
 from asides.history.redact import withhold_broken_turns
 from asides.history.turns import find_last_run, find_model_runs, find_question
 from asides.providers.detail_formats import fits_format
@@ -38,6 +39,7 @@ NO_ORIGIN = "it is not known which provider made it"
 OTHER_HOST = "another provider or endpoint made it"
 OTHER_FORMAT = "its reasoning_details are in the format of another maker's models"
 OTHER_PREFIX = "the messages, the tools or the system prompt before it have changed, and its seal is bound to them"
+REFUSAL_AS_TEXT = "hosts of this dialect take no refusal back; its text is sent as the answer"
 NOT_LED = "a turn that does not begin with its thinking goes back without it"
 NOT_THINKING = "a request that does not think cannot hold the thoughts of the current turn"
 
@@ -122,10 +124,10 @@ class _Replayer:
                 decisions.append(Decision(number, place, action, "thought", reason, rule.since, rule.source))
                 if not why:
                     parts.append(part)
-            elif isinstance(part, Refusal) and self._facts.refusals_as_text:
-                why = "hosts of this dialect take no refusal back; its text is sent as the answer"
-                decisions.append(Decision(number, place, "convert", "refusal", why))
-                parts.append(Text(part.text))
+            elif isinstance(part, Refusal) and self._facts.refusals_as_text and not self._takes_refusals(message):
+                decisions.append(Decision(number, place, "convert", "refusal", REFUSAL_AS_TEXT))
+                is_first = not any(isinstance(each, Text) for each in parts)
+                parts.append(Text(part.text if is_first else f"\n\n{part.text}"))
             elif isinstance(part, (ServerTool, UnknownPart)) and not self._is_own(part.origin):
                 decisions.append(Decision(number, place, "drop", "part", OTHER_HOST))
             elif isinstance(part, (ServerTool, UnknownPart)) and self._was_refused(part):
@@ -140,6 +142,14 @@ class _Replayer:
             else:
                 parts.append(part)
         return parts
+
+    def _takes_refusals(self, message: Message) -> bool:
+        """Whether the host takes the refusals of a message back: its row says so, or the caller wrote them."""
+        quirks = self._target.quirks
+        if quirks.returns_refusals:
+            return True
+        is_accepted = not quirks.message_fields or "refusal" in quirks.message_fields
+        return is_accepted and find_source(message, self._target.dialect) is not None
 
     def _find_drop_reason(self, thought: Thought, replays: bool) -> str:
         rule, target = self.rule, self._target

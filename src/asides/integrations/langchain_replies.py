@@ -254,8 +254,15 @@ class ChunkWriter:
         return _build_chunk(event.text, entry={"type": "text", "index": block.index})
 
     def _move_text(self, event: TextReclassified) -> ChatGenerationChunk | None:
-        """Write a text as the thought that it is. What was sent as content stays there: chunks can only be added."""
+        """Write a text as the thought or the commentary that it is. What was sent as content stays: chunks can only
+        be added.
+        """
         self._is_text_in_order = False
+        if event.channel == "commentary":
+            # Its words come with the last piece, as those of all commentary.
+            self._blocks[event.block] = _Block("commentary", f"{self._name}_{event.block}_moved")
+            self._blocks[event.block].has_content = bool(event.text)
+            return None
         self._blocks[event.block] = _Block("reasoning", f"{self._name}_{event.block}_moved")
         return self._write_thinking(ThinkingDelta(event.text, event.block, event.kind, event.source))
 

@@ -146,11 +146,11 @@ class UiWriter(PartWriter):
             self._write_part_delta(part, text)
 
     def _move_text(self, event: TextReclassified) -> None:
-        """Tell the front end that a text is no answer, and write it as the thought that it is."""
+        """Tell the front end that a text is no answer, and write it as the thought or the commentary that it is."""
         if (part := self._current) is not None and (part.kind, part.block) == ("text", event.block):
             part.moved = True
         self._close_part()
-        self._add_delta(ThinkingDelta(event.text, event.block, event.kind, event.source))
+        self._add_delta(event.build_delta())
         self._close_part()
 
     def _open_part(self, kind: PartKind, block: int) -> UiPart:

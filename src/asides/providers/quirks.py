@@ -124,6 +124,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The models, as globs, that refuse thinking in the history; others that need none ignore it."""
     message_fields: tuple[str, ...] = ()
     """The only fields that it accepts in a message of the model; () = any."""
+    returns_refusals: bool = False
+    """Whether it takes the refusal of an earlier turn back, in the field that it came in."""
     blank_content: bool = True
     """Whether a message with tool calls may have blank content beside them. We send none in any case."""
     empty_thinking: EmptyThinking = False

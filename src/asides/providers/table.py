@@ -560,6 +560,7 @@ _OPENAI_CHAT = Quirks(
     refused_fields=_FOREIGN_SAMPLING,
     enforces=_OPENAI_RULES,
     tool_call_ids="up_to_40",
+    returns_refusals=True,
 )
 
 _OWN_RESPONSES = ("known_fields", "reasoning_settings", "item_forms", "paired_items")
@@ -727,6 +728,7 @@ PROVIDERS: tuple[Provider, ...] = (
         quirks=Quirks(
             enforces=_OPENAI_RULES,
             tool_call_ids="up_to_40",
+            returns_refusals=True,
             refused_fields=_FOREIGN_SAMPLING,
             auth="api-key",
             output_limit="max_completion_tokens",

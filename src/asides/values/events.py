@@ -91,10 +91,11 @@ class TextDelta(msgspec.Struct, JsonForm, frozen=True, tag="text", gc=False):
 
 
 class TextReclassified(msgspec.Struct, JsonForm, frozen=True, tag="text_reclassified"):
-    """The text of this block came as the answer and is thinking: only its closing tag came, and only now.
+    """The text of this block came as the answer and is thinking: only its closing tag came, and only now. Or it is
+    commentary: the server named its phase only at its end.
 
-    The block becomes a thought with this text, the beginning of what came. The rest of it, if any, comes again in later
-    blocks. A Warned follows, for consumers that cannot move what they have shown.
+    The block becomes a thought, or commentary, with this text, the beginning of what came. The rest of it, if any,
+    comes again in later blocks. A Warned follows thinking, for consumers that cannot move what they have shown.
     """
 
     _private = {"text": "thinking"}
@@ -103,6 +104,13 @@ class TextReclassified(msgspec.Struct, JsonForm, frozen=True, tag="text_reclassi
     block: int
     kind: ThoughtKind = "raw"
     source: ThoughtSource = "tags"
+    channel: Literal["thinking", "commentary"] = "thinking"
+
+    def build_delta(self) -> ThinkingDelta | CommentaryDelta:
+        """Return the event that the text would have been."""
+        if self.channel == "commentary":
+            return CommentaryDelta(self.text, self.block)
+        return ThinkingDelta(self.text, self.block, self.kind, self.source)
 
     def __repr__(self) -> str:
         return f"TextReclassified(<{len(self.text)} characters>, block={self.block})"
@@ -208,7 +216,7 @@ def move_reclassified(events: Iterable[Event]) -> list[Event]:
         if isinstance(event, TextDelta) and (thought := moved.get(event.block)) is not None:
             if event.block not in written:
                 written.add(event.block)
-                result.append(ThinkingDelta(thought.text, thought.block, thought.kind, thought.source))
+                result.append(thought.build_delta())
             continue
         result.append(event)
     return result

@@ -130,8 +130,13 @@ class Fold:
         block = self._blocks.get(event.block) or self._open_block(event.block, "text")
         if block.kind != "text":
             return
-        block.kind, block.thought_kind, block.source = "thought", event.kind, event.source
         block.pieces, block.joined = [event.text], 0
+        if event.channel == "commentary":
+            block.kind = "commentary"
+            if self.timer is not None:
+                self.timer.reclassify(event.block, is_thought=False)
+            return
+        block.kind, block.thought_kind, block.source = "thought", event.kind, event.source
         if self.timer is not None:
             self.timer.reclassify(event.block)
         self._move_to(-1, "end")

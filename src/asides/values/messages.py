@@ -163,6 +163,12 @@ def system(text: str) -> Message:
     return Message("system", (Text(text),) if type(text) is str else [text])
 
 
+def join_system_texts(message: Message) -> str:
+    """Return the text of a system message, with a blank line between its blocks: they are not one sentence."""
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    return "\n\n".join([text for text in texts if text.strip()]) if len(texts) > 1 else message.text
+
+
 def read_attribute(prompt: object, name: str) -> Any:
     """Read an attribute of an object that may hold messages; None if it has none, or if reading it fails."""
     try:

@@ -16,7 +16,7 @@ from asides.values.json_form import to_json_value, write_json
 from asides.values.learned import Learned
 from asides.values.messages import Message, StoredResponse
 from asides.values.notices import Notice
-from asides.values.parts import Commentary, Part, Refusal, Text, ToolCall, join_commentary
+from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolCall, join_commentary
 from asides.values.thinking import NO_THOUGHT, Effort, Origin, Seal, Thought, ThoughtKind, join_thoughts
 from asides.values.usage import Cost, Timing, Usage, find_cost
 
@@ -221,7 +221,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
             return "refused"
         if self.tool_calls:
             return "tool_calls"
-        if self.text.strip():
+        if self.text.strip() or any(isinstance(part, (Image, File)) for part in self.parts):
             return "answered"
         if self.stop.reason == "length":
             return "starved"
@@ -327,7 +327,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
     def require_answer(self) -> Self:
         """Return this reply. Raises `NoAnswer` with advice when it has no answer."""
         outcome = self.outcome
-        if self.text.strip() and outcome in ("answered", "tool_calls"):
+        if outcome == "answered" or (self.text.strip() and outcome == "tool_calls"):
             return self
         said = f" It said: {self.commentary[:_MOST_QUOTED]!r}" if self.commentary else ""
         raise NoAnswer(f"{self.model or 'the model'} gave no answer ({outcome}): {_ADVICE[outcome]}{said}", self)

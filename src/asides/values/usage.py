@@ -235,10 +235,13 @@ class ReplyTimer:
             self._thought = (block, now) if kind == "thought" else None
             self._first.setdefault(kind, elapsed)
 
-    def reclassify(self, block: int) -> None:
-        """What was taken for the first words of the answer was this thought. How long it took is not known."""
-        if "text" in self._first:
-            self._first.setdefault("thought", self._first.pop("text"))
+    def reclassify(self, block: int, *, is_thought: bool = True) -> None:
+        """What was taken for the first words of the answer was this thought, or commentary. How long it took is not
+        known.
+        """
+        first = self._first.pop("text", None)
+        if first is not None and is_thought:
+            self._first.setdefault("thought", first)
         self.seconds.pop(block, None)
 
     def build_timing(self) -> Timing | None:

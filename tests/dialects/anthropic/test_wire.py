@@ -33,6 +33,8 @@ from tests.dialects.anthropic.messages import claude
         ("model_context_window_exceeded", "length"),
         ("tool_use", "tool_calls"),
         ("pause_turn", "pause"),
+        ("steered", "pause"),
+        ("max_messages", "length"),
         ("refusal", "refusal"),
         ("GUARDRAIL_INTERVENED", "content_filter"),
         ("novel", "unknown"),

@@ -244,8 +244,6 @@ def test_other_forms_are_read_too() -> None:
         ({"messages": [{"role": "tool", "tool_call_id": "1", "content": 3}]}, "content is text"),
         ({"messages": [{"role": "tool", "tool_call_id": "1", "content": [3]}]}, "text or documents"),
         ({"messages": [{"role": "assistant", "tool_calls": [{}]}]}, "a tool call has an id"),
-        ({"thinking": {"type": "deep"}}, "enabled or disabled"),
-        ({"tool_choice": "MAYBE"}, "REQUIRED or NONE"),
         ({"temperature": "warm"}, "sampling"),
     ],
 )

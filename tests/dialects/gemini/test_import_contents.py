@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from asides.dialects.gemini.decode import build_file
 from asides.dialects.gemini.import_contents import import_contents, import_texts
 from asides.dialects.message_encoder import STAND_IN
 from asides.values.errors import ConfigError
@@ -27,7 +28,7 @@ SIGNED = (Seal("thought_signature", "s"),)
             {"fileData": {"mimeType": "image/jpeg", "fileUri": "https://a"}},
             Image(url="https://a", media_type="image/jpeg"),
         ),
-        ({"fileData": {"fileUri": "https://a"}}, File(url="https://a")),
+        ({"fileData": {"fileUri": "https://a"}}, build_file("https://a", "")),
         ({"new": 1}, UnknownPart('{"new":1}')),
     ],
 )

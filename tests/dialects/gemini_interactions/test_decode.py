@@ -334,3 +334,15 @@ def test_searches_and_an_unusual_tier_are_in_usage() -> None:
     counted = read(whole(ANSWER, usage=usage, service_tier="flex")).usage
     assert (counted.tool_requests, counted.tier) == (3, "flex")
     assert read(whole(ANSWER, usage=usage, service_tier="standard")).usage.tier is None
+
+
+def test_a_reply_that_stops_at_the_limit_of_a_request_says_so() -> None:
+    for body in (
+        whole(ANSWER, status="requires_continuation", continuation_token="t"),
+        stream(start(0, ANSWER), end(0), status="requires_continuation", continuation_token="t"),
+    ):
+        reply = read(body)
+        assert (reply.stop.reason, reply.stop.raw) == ("length", "requires_continuation")
+        assert [notice.code for notice in reply.warnings] == ["reply_not_continued"]
+        assert "continuation_token" in json.dumps(reply.metadata["raw"])
+    assert read(whole(ANSWER)).warnings == ()

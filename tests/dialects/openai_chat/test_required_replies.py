@@ -32,6 +32,20 @@ def both_ways(message: dict[str, Any], quirks: Quirks | None = None, **top: Any)
     return reply
 
 
+@pytest.mark.parametrize(
+    ("deltas", "text", "commentary"),
+    [
+        ([{"phase": "commentary", "content": "I "}, {"content": "look."}], "", "I look."),
+        ([{"phase": "final_answer", "content": "4"}, {"content": "2"}], "42", ""),
+        ([{"phase": "commentary", "content": "I look."}, {"phase": "final_answer", "content": "42"}], "42", "I look."),
+        ([{"phase": "commentary", "role": "assistant"}, {"content": "I look."}], "", "I look."),
+    ],
+)
+def test_a_phase_holds_until_the_next_one(deltas: list[dict[str, Any]], text: str, commentary: str) -> None:
+    reply = decoded(stream(*deltas))
+    assert (reply.text, reply.commentary) == (text, commentary)
+
+
 # --- fields ---------------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import asides
 from asides import dialects
 from asides.providers.provider import ModelRule, Quirks
 from asides.values import errors
-from asides.values.events import PartArrived, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
+from asides.values.events import PartArrived, TextDelta, TextReclassified, ThinkingDelta, ToolCallDelta, UsageReported
 from asides.values.parts import Commentary, ServerTool, Text, ToolCall, UnknownPart
 from asides.values.reply import Reply
 from asides.values.thinking import Thought
@@ -492,6 +492,26 @@ def test_commentary_is_a_channel_of_its_own() -> None:
     unmarked = both_ways(message("I look it up."), message("42", id="msg_2"))
     assert (unmarked.text, unmarked.commentary) == ("I look it up.42", "")
     assert "commentary" not in unmarked.metadata
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize("phase", ["commentary", "musing", "final_answer", None])
+def test_a_phase_that_comes_at_the_end_of_a_message_makes_the_same_reply(phase: str | None, size: int) -> None:
+    items = (message("I look it up.", phase=phase), message("42", id="msg_2", phase="final_answer"))
+    late = events(*items, size=size)
+    for event in late:
+        if event["type"] == "response.output_item.added":
+            event["item"] = {name: value for name, value in event["item"].items() if name != "phase"}
+    streamed = read(sse(*late, done=False))
+    assert streamed == read(whole(*items))
+    assert streamed.text == ("42" if phase in ("commentary", "musing") else "I look it up.42")
+    moved = [
+        event
+        for event in events_of([sse(*late, done=False)], target(), DIALECT)[0]
+        if isinstance(event, TextReclassified)
+    ]
+    expected = [("I look it up.", "commentary")] if phase in ("commentary", "musing") else []
+    assert [(event.text, event.channel) for event in moved] == expected
 
 
 def test_commentary_alone_is_no_answer() -> None:

@@ -26,7 +26,13 @@ from tests.providers.models.rules import rule_of, without_proof
     ("model", "rule", "thinking", "tags", "inside"),
     [
         # inside: at a server of one's own · there, where a hybrid may begin inside · at a host for hire
-        ("openai/gpt-oss-20b", "*gpt-oss*", "always", ("harmony", "reasoning", "think"), (False, False, False)),
+        (
+            "openai/gpt-oss-20b",
+            "*gpt-oss*",
+            "always",
+            ("harmony", "harmony-text", "reasoning", "think"),
+            (False, False, False),
+        ),
         ("deepseek-ai/DeepSeek-R1-0528", "*deepseek-r1*", "always", ("think",), (True, True, False)),
         ("qwq-32b", "*qwq*", "always", ("think",), (True, True, False)),
         ("Qwen/Qwen3-4B-Thinking-2507", "*qwen3*thinking*", "always", ("think",), (True, True, False)),
@@ -54,9 +60,22 @@ from tests.providers.models.rules import rule_of, without_proof
         ("gemma4:12b", "*gemma4*", "optional", ("gemma", "think"), (False, False, False)),
         ("ByteDance-Seed/Seed-OSS-36B", "*seed-oss*", "optional", ("seed", "think"), (False, False, False)),
         ("CohereLabs/command-a-reasoning", "*command-a*", "optional", ("command", "think"), (False, False, False)),
-        ("ibm-granite/granite-3.3-8b", "*granite-3*", "optional", ("granite", "think"), (False, False, False)),
+        (
+            "ibm-granite/granite-3.3-8b",
+            "*granite-3*",
+            "optional",
+            ("granite", "ernie-response", "think"),
+            (False, False, False),
+        ),
         ("swiss-ai/Apertus-70B", "*apertus*", "optional", ("apertus", "think"), (False, False, False)),
         ("meta/Muse-Glimmer-27B", "*muse*glimmer*", "unknown", ("muse-glimmer", "think"), (False, False, False)),
+        (
+            "ServiceNow/Apriel-Nemotron-15b-Thinker",
+            "*apriel*",
+            "unknown",
+            ("apriel", "thinking", "think"),
+            ("auto", "auto", False),
+        ),
         ("tencent/Hy3-preview", "*hy[34]*", "unknown", ("hy", "think"), ("auto", "auto", False)),
         ("upstage/Solar-Open-100B", "*solar-open*", "unknown", ("solar-open", "think"), (False, False, False)),
         (

@@ -88,6 +88,7 @@ FORMS = {
     "plamo": Form(
         "<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", "<|plamo:tag|>", "pfnet/plamo-3-nict-31b"
     ),
+    "harmony-text": Form("analysis", "assistantfinal", model="openai/gpt-oss-20b", only_answer="assistantfinal"),
     "hunyuan-answer": Form(
         "<think>\n", "\n</think>\n<answer>\n", "\n</answer>", "tencent/Hunyuan-A13B-Instruct", "<answer>\n"
     ),
@@ -183,7 +184,7 @@ def test_a_cut_anywhere_leaks_nothing_of_the_thought(name: str, starts_inside: S
     for end in range(len(form.opening), len(source)):
         text = separate(source[:end], [name], starts_inside=starts_inside).text
         assert "hidden" not in text, source[:end]
-        assert "A b.".startswith(text) or text in form.closing, source[:end]
+        assert "A b.".startswith(text) or text in form.closing + form.opening, source[:end]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -256,10 +257,49 @@ def test_the_rule_of_a_model_names_its_grammar(name: str) -> None:
         ("apriel", "I said: Here are my reasoning steps:", "I said: Here are my reasoning steps:"),
         ("hunyuan-answer", "<think>\n\n</think>\n<answer>\nA\n</answer>\n", "A\n"),
         ("hunyuan-answer", "An <answer> tag", "An <answer> tag"),
+        ("harmony-text", "the analysis assistant final", "the analysis assistant final"),
+        ("harmony-text", "analysis of the data", "analysis of the data"),
+        ("harmony-text", "analysis: the data", "analysis: the data"),
+        ("harmony-text", "Analysis of a commentary", "Analysis of a commentary"),
+        ("harmony-text", "The token <|end|> ends it.", "The token <|end|> ends it."),
+        ("harmony-text", "my assistants finally", "my assistants finally"),
+        ("harmony-text", "analysisPLANassistantfinalANSWER", "ANSWER"),
+        ("harmony-text", "assistantanalysisPLANassistantfinalANSWER", "ANSWER"),
+        ("harmony-text", "commentaryCOMMassistantfinalANSWER", "ANSWER"),
+        ("harmony-text", "analysisPLAN<|end|>ANSWER", "ANSWER"),
+        ("ernie-response", "<response>\nA\n</response>", "A"),
     ],
 )
 def test_the_neighbouring_cases(name: str, source: str, text: str, starts_inside: StartsInside) -> None:
     assert separate_in_every_chunking(source, [name], starts_inside).text == text
+
+
+HARMONY_TEXTS = [
+    ("analysisPLANassistantfinalANSWER", "ANSWER", "PLAN", ""),
+    ("analysisPLANassistantcommentaryCOMMassistantfinalANSWER", "ANSWER", "PLAN", "COMM"),
+    ("PLANassistantcommentaryCOMMassistantfinalANSWER", "ANSWER", "PLAN", "COMM"),
+    ("PLAN assistantfinalANSWER", "ANSWER", "PLAN", ""),
+    ("analysis of it assistantfinalANSWER", "ANSWER", "analysis of it", ""),
+    ("PLAN<|end|>ANSWER", "ANSWER", "PLAN", ""),
+    ("PLAN<|end|>\n\nANSWER", "ANSWER", "PLAN", ""),
+    ("analysisPLAN", "", "PLAN", ""),
+    ("the analysis assistant final", "the analysis assistant final", "", ""),
+]
+
+
+@pytest.mark.parametrize(("source", "text", "thinking", "commentary"), HARMONY_TEXTS)
+@pytest.mark.parametrize("late", [True, False])
+def test_harmony_without_its_tokens(source: str, text: str, thinking: str, commentary: str, late: bool) -> None:
+    tags = rule_of("openai/gpt-oss-20b", SELF_HOSTED).tags
+    for chunks in ([source], list(source), *([source[:at], source[at:]] for at in range(1, len(source)))):
+        splitter = Splitter(tags, starts_inside=False if late else "auto", late=late)
+        pieces = [piece for chunk in chunks for piece in splitter.feed(chunk)] + splitter.finish()
+        moved = next((place for place, piece in enumerate(pieces) if piece[1] is Channel.MOVED), -1)
+        said = {
+            channel: "".join(each for _, kind, each in pieces[moved + 1 :] if kind is channel) for channel in Channel
+        }
+        thought = pieces[moved][2] if moved >= 0 else said[Channel.THINKING]
+        assert (said[Channel.ANSWER].strip(), thought.strip(), said[Channel.COMMENTARY]) == (text, thinking, commentary)
 
 
 @pytest.mark.parametrize("name", NAMES)

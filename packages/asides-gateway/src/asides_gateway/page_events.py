@@ -121,10 +121,15 @@ class EventWriter:
             self._kinds[block] = kind
 
     def _move_text(self, event: TextReclassified) -> None:
-        """Take the text of a block out of the answer, and write it as the thought that it is."""
+        """Take the text of a block out of the answer, and write it as the thought or the commentary that it is."""
         self._enter(None)
         self._put("text_moved", {"block": event.block})
-        self._write_thought(ThinkingDelta(event.text, event.block, event.kind, event.source))
+        moved = event.build_delta()
+        if isinstance(moved, ThinkingDelta):
+            self._write_thought(moved)
+        else:
+            self._enter(event.block, "text")
+            self._grow("text", {"block": event.block, "commentary": True}, moved.text)
         self._enter(None)
 
     def _write_thought(self, event: ThinkingDelta) -> None:

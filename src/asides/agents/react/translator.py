@@ -106,10 +106,10 @@ class Translator:
         self._fence_stripper = FenceStripper()
         blocks = sorted(self._answers)
         if not blocks:
-            self._out.append(ThinkingDelta(event.text, self._next_block(), event.kind, event.source))
+            self._out.append(msgspec.structs.replace(event.build_delta(), block=self._next_block()))
         for block in blocks:
             text = event.text if block == blocks[0] else ""
-            self._out.append(TextReclassified(text, block, event.kind, event.source))
+            self._out.append(msgspec.structs.replace(event, text=text, block=block))
         self._answers.clear()
         self._open = self._text = None
 

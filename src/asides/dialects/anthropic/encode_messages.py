@@ -14,7 +14,7 @@ import msgspec
 
 from asides.dialects.anthropic.blocks import CALLER, CITATIONS, CONTAINER, REDACTED, SIGNATURE, TOOLSET
 from asides.dialects.media import read_text_file, refuse_sound_and_video, split_data_url
-from asides.dialects.message_encoder import Wire, find_entry
+from asides.dialects.message_encoder import Wire, find_entry, report_field
 from asides.dialects.turn_encoder import BlockFormat, encode_turns
 from asides.values.errors import Unsupported
 from asides.values.messages import Message, Prompt
@@ -47,14 +47,19 @@ class EncodedMessages(msgspec.Struct):
     betas: list[str]
 
 
-def _accepts_field(holder: Mapping[str, Any], name: str, *, is_strict: bool, marks: bool) -> bool:
+def _accepts_field(
+    holder: Mapping[str, Any], name: str, *, notices: list[Notice], is_strict: bool, marks: bool
+) -> bool:
     # A request has few breakpoints. With `cache=` the rest is ours: those that were not read are dropped.
     if not is_strict or name == "cache_control":
         return marks or name != "cache_control"
     if "role" in holder:
-        return holder["role"] == "system" and name == "output_config"
-    known = BLOCK_FIELDS.get(str(holder.get("type")))
-    return known is None or name in known
+        is_known = holder["role"] == "system" and name == "output_config"
+    else:
+        is_known = name in BLOCK_FIELDS.get(str(holder.get("type")), (name,))
+    if not is_known:
+        report_field(notices, name)
+    return is_known
 
 
 def encode_messages(
@@ -70,7 +75,7 @@ def encode_messages(
     `changes_effort`: the model takes messages that change the effort. `is_strict`: the host refuses unknown fields.
     `model_first`: it accepts a history that begins with the model.
     """
-    accepts = partial(_accepts_field, is_strict=is_strict, marks=not prompt.cache)
+    accepts = partial(_accepts_field, notices=notices, is_strict=is_strict, marks=not prompt.cache)
     form = _EFFORT_BLOCKS if changes_effort else _BLOCKS
     encoded = encode_turns(prompt, form, notices, accepts, model_first=model_first)
     if encoded.last == "assistant":

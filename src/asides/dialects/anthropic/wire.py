@@ -237,6 +237,9 @@ _STOPS: dict[str, StopKind] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
+    # anthropic 2.9, 2026-11-18.
+    "max_messages": "length",
+    "steered": "pause",
     "pause_turn": "pause",
     "compaction": "pause",
     "refusal": "refusal",

@@ -58,7 +58,7 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
 
 _WHOLE = WholeFields(
     ("toolConfig.tools", "toolConfig.toolChoice", "system", "outputConfig.textFormat"),
-    schemas=frozenset({"inputSchema", "schema"}),
+    schemas=frozenset({"json", "schema"}),
     same=_is_same,
 )
 _INFERENCE = {"temperature": "temperature", "top_p": "topP"}
@@ -301,7 +301,7 @@ def _encode_file(file: File) -> Wire:
         refuse_sound_and_video(file)
     if kind.startswith("image/"):
         return _encode_image(file)
-    media = _encode_media(file.media_type, file.data, file.url)
+    media = _encode_media(file.media_type or kind, file.data, file.url)
     if kind.startswith("video/"):
         return {"video": media}
     if media["format"] not in _DOCUMENTS and read_text_file(file) is not None:

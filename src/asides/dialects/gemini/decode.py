@@ -382,11 +382,17 @@ class ContentDecoder(DocumentDecoder):
         self.ended = True
 
 
+def build_file(address: str, media_type: str) -> File:
+    """Return the file at an address, or with this id. A type that was not given stays unset: it may be a video."""
+    file = File(url=address, media_type=media_type) if "://" in address else File(id=address, media_type=media_type)
+    return file if media_type else msgspec.structs.replace(file, media_type="")
+
+
 def build_media(part: Part) -> Image | File | None:
     """Return the picture or file of a part; None if it holds none, or data that are not what they are said to be."""
     if part.file_data is not None:
         uri, kind = part.file_data.file_uri, part.file_data.mime_type
-        return File(url=uri, media_type=kind) if "://" in uri else File(id=uri, media_type=kind) if uri else None
+        return build_file(uri, kind) if uri else None
     if part.inline_data is None:
         return None
     media_type, encoded = part.inline_data.mime_type, part.inline_data.data

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from asides.dialects.gemini.decode import METADATA, SIGNATURE, THOUGHT_PART
-from asides.dialects.gemini.import_contents import read_response, unify_signature
+from asides.dialects.gemini.import_contents import USER_ROLES, read_response, unify_signature
 from asides.dialects.message_encoder import (
     OPENING,
     STAND_IN,
@@ -31,7 +31,7 @@ from asides.dialects.message_encoder import (
 from asides.dialects.verbatim import find_source
 from asides.providers.provider import Target
 from asides.values.errors import Unsupported
-from asides.values.messages import Message, Prompt
+from asides.values.messages import Message, Prompt, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
@@ -80,7 +80,7 @@ class _ContentEncoder:
         self.notices = notices
         self.names = {call.id: call.name for call in list_calls(prompt.messages)}
         # The results for the calls of one turn belong together.
-        self.history = TurnHistory(merges=("assistant", "results"), finish=_build_content)
+        self.history = TurnHistory(merges=("assistant", "results"), finish=_build_content, roles=("user", USER_ROLES))
 
     def encode(self, message: Message) -> Turns:
         """Encode one message."""
@@ -108,7 +108,8 @@ class _ContentEncoder:
                 others: list[Part] = [part for part in message.parts if not isinstance(part, ToolResult)]
                 if others or not message.parts:
                     parts = [wire for part in others for wire in _encode_user_part(part, notices)]
-                    turns.append(("user", parts or [{"text": ""}]))
+                    has_none = not message.parts and find_source(message, "gemini") is not None
+                    turns.append(("user", parts or ([] if has_none else [{"text": ""}])))
                 return turns
 
 
@@ -128,7 +129,7 @@ def _encode_system(message: Message, notices: list[Notice], *, is_first: bool) -
     if not is_first:
         detail = "this dialect has one system instruction; a later one was added to it"
         add_notice(notices, "system_moved", detail)
-    return [message.text]
+    return [join_system_texts(message)]
 
 
 def _encode_user_part(part: Part, notices: list[Notice]) -> list[Any]:
@@ -184,7 +185,8 @@ def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
         raise Unsupported("an image or a file has neither data nor an address; give data= or url=.")
     if (inline := _DATA_URL.fullmatch(address)) is not None:
         return {"inlineData": {"mimeType": inline["type"] or media.media_type, "data": inline["data"]}}
-    return {"fileData": {"mimeType": media.media_type, "fileUri": address}}
+    kind = {"mimeType": media.media_type} if media.media_type else {}
+    return {"fileData": {**kind, "fileUri": address}}
 
 
 # --- the model ------------------------------------------------------------------------------------------------------

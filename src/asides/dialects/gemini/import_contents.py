@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.gemini.decode import SERVER_TOOLS, SIGNATURE
+from asides.dialects.gemini.decode import SERVER_TOOLS, SIGNATURE, build_file
 from asides.dialects.message_encoder import STAND_IN
 from asides.dialects.verbatim import keep_source
 from asides.values.errors import ConfigError
@@ -20,6 +20,8 @@ from asides.values.parts import File, Image, Part, ServerTool, Text, ToolCall, T
 from asides.values.thinking import Seal, Thought
 from asides.wire.lenient import is_marked, read_base64, unify_base64
 
+USER_ROLES = ("function", "tool")
+"""Other names of the role of a turn with results."""
 PLACEHOLDERS = (STAND_IN, "context_engineering_is_the_way_to_go")
 """The documented words in place of a signature, for calls that have none."""
 
@@ -47,6 +49,11 @@ def import_texts(content: Any) -> list[str]:
     return [text for text in texts if isinstance(text, str) and text]
 
 
+def has_other_parts(content: Any) -> bool:
+    """Whether a system instruction has parts that are not text."""
+    return any(not isinstance(part.get("text"), str) for part in _read_parts(content))
+
+
 class _Importer:
     """Contents in order. A result without an id belongs to the first call of its function that has no result yet.
 
@@ -70,14 +77,14 @@ class _Importer:
                     self._waiting, self._answered = [], {}
                 self._is_model_turn = True
                 message = Message("assistant", tuple(self._import_model_part(part) for part in parts))
-                return [keep_source(message, "gemini", parts, _list_beside(content))]
+                return [keep_source(message, "gemini", parts, _list_beside(content), absent=_find_absent(content))]
             case "user" | "function" | "tool":
                 self._is_model_turn = False
-                return self._import_user(parts, _list_beside(content))
+                return self._import_user(parts, content)
             case role:
                 raise ConfigError(f"the role {role!r} is not known; use user or model.")
 
-    def _import_user(self, parts: list[dict[str, Any]], beside: dict[str, Any]) -> list[Message]:
+    def _import_user(self, parts: list[dict[str, Any]], content: Mapping[str, Any]) -> list[Message]:
         results: list[tuple[Part, Any]] = []
         others: list[tuple[Part, Any]] = []
         repeated = False
@@ -95,8 +102,17 @@ class _Importer:
             split.append(("tool", results))
         if has_user:
             split.append(("user", others))
+        beside, absent = _list_beside(content), _find_absent(content)
+        if content.get("role") in USER_ROLES:
+            beside["role"] = content["role"]
         return [
-            keep_source(Message(role, tuple(part for part, _ in some)), "gemini", [raw for _, raw in some], beside)
+            keep_source(
+                Message(role, tuple(part for part, _ in some)),
+                "gemini",
+                [raw for _, raw in some],
+                beside,
+                absent=absent,
+            )
             for role, some in split
         ]
 
@@ -175,6 +191,10 @@ def _list_beside(content: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in content.items() if name not in ("role", "parts")}
 
 
+def _find_absent(content: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name in ("role", "parts") if name not in content)
+
+
 def read_response(response: Any) -> tuple[str, bool]:
     """Read the text of a result, and whether it is an error. A text alone is often wrapped in an object."""
     match response:
@@ -218,12 +238,10 @@ def _import_media(part: dict[str, Any]) -> Image | File | None:
                 return Image(data=data, media_type=media_type)
             return File(data=data, media_type=media_type)
         case {"fileData": {"fileUri": str() as address, **described}}:
-            media_type = str(described.get("mimeType", "application/pdf"))
-            if "://" not in address:
-                return File(id=address, media_type=media_type)
-            if media_type.startswith("image/"):
+            media_type = str(described.get("mimeType") or "")
+            if "://" in address and media_type.startswith("image/"):
                 return Image(url=address, media_type=media_type)
-            return File(url=address, media_type=media_type)
+            return build_file(address, media_type)
         case _:
             return None
 

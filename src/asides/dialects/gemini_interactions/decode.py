@@ -18,6 +18,7 @@ from asides.dialects.gemini.wire import Blob, FileData, Part
 from asides.dialects.gemini_interactions.wire import (
     CITED,
     CONTENTS,
+    CONTINUES,
     DIALECT,
     EVENTS,
     FAILED,
@@ -120,6 +121,9 @@ class InteractionsDecoder(DocumentDecoder):
 
     def flush(self, events: list[Event]) -> None:
         """End the steps that are open: no more documents come."""
+        if self.stop is not None and self.stop.raw == CONTINUES and self.failure is None:
+            detail = "the reply stops at the limit of one request; metadata['raw'] has what continues it"
+            self.warn("reply_not_continued", detail, events)
         self._end_steps(events, cut=self.is_cut_off)
 
     def _end_steps(self, events: list[Event], *, cut: bool = False) -> None:

@@ -12,7 +12,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.gemini_interactions.import_steps import WRAPPED, read_result
+from asides.dialects.gemini_interactions.import_steps import (
+    CONTENT_TYPES,
+    WRAPPED,
+    import_steps,
+    read_result,
+    read_system_instruction,
+)
 from asides.dialects.gemini_interactions.wire import CITED, DIALECT, SIGNATURE
 from asides.dialects.http_body import (
     build_post,
@@ -36,11 +42,11 @@ from asides.dialects.message_encoder import (
     report_effort,
     say_commentary,
 )
-from asides.dialects.verbatim import find_source, write_source
+from asides.dialects.verbatim import WholeFields, find_source, write_fields, write_source
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import ConfigError, Unsupported
-from asides.values.messages import Message, OutputSchema, Prompt
+from asides.values.messages import Message, OutputSchema, Prompt, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
@@ -50,6 +56,11 @@ from asides.wire.lenient import unify_base64
 MODES = {"auto": "auto", "none": "none", "required": "any"}
 SAMPLING = ("temperature", "top_p", "seed")
 REPLY_PATH = "/interactions"
+_WHOLE = WholeFields(
+    ("tools", "response_format", "system_instruction", "generation_config.tool_choice"),
+    schemas=frozenset({"parameters", "schema"}),
+    same=lambda name, ours, theirs: name == "system_instruction" and read_system_instruction(theirs) == ours,
+)
 _RESOLUTIONS = ("low", "medium", "high", "ultra_high")
 
 
@@ -73,7 +84,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     body: dict[str, Any] = {} if "agent" in prompt.extra else {target.rule.named_in: target.model}
     if system:
         body["system_instruction"] = "\n\n".join(system)
-    body["input"] = steps
+    body["input"] = _simplify_input(steps)
     body |= _encode_tools(prompt, notices)
     config = _build_config(prompt, target, notices)
     if "model" not in body:
@@ -89,7 +100,24 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.user is not None:
         notices.append(Notice("setting_dropped", "this dialect has no user", "user"))
     body |= _encode_state(prompt, notices)
-    return merge_fields(body, prompt.extra)
+    return write_fields(prompt, merge_fields(body, prompt.extra), DIALECT, _WHOLE)
+
+
+def _simplify_input(steps: list[Any]) -> Any:
+    """Return the input: a text, a content or contents that came alone stay alone; beside others they become a step."""
+    if len(steps) == 1 and not _is_step(steps[0]):
+        return steps[0]
+    return [step if _is_step(step) else {"type": "user_input", "content": _list_contents(step)} for step in steps]
+
+
+def _is_step(step: Any) -> bool:
+    return isinstance(step, msgspec.Raw) or (isinstance(step, dict) and step.get("type") not in CONTENT_TYPES)
+
+
+def _list_contents(given: Any) -> list[Any]:
+    if isinstance(given, str):
+        return [{"type": "text", "text": given}]
+    return given if isinstance(given, list) else [given]
 
 
 def _encode_state(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
@@ -104,6 +132,8 @@ def _encode_state(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     needs_store = state.resume or state.previous_response_id is not None or prompt.extra.get("background") is True
     if state.store is False or (state.store is None and not needs_store):
         encoded["store"] = False
+    elif prompt.source is not None and prompt.source.dialect == DIALECT and "store" in prompt.source.fields:
+        encoded["store"] = True
     if state.previous_response_id is not None:
         encoded["previous_interaction_id"] = state.previous_response_id
     return encoded
@@ -115,7 +145,7 @@ def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict
         config["max_output_tokens"] = prompt.max_tokens
     if prompt.stop:
         config["stop_sequences"] = list(prompt.stop)
-    thinking, told = write_thinking(prompt.thinking, target, DIALECT)
+    thinking, told = write_thinking(prompt.thinking, target, DIALECT, source=prompt.source)
     notices += told
     config |= thinking.get("generation_config", {})
     if prompt.tools and prompt.tool_choice is not None:
@@ -202,6 +232,8 @@ class _StepEncoder:
         self.must_sign = must_sign
         """Whether the first call of a message needs a signed thought before it."""
         self.begun = False
+        self.signs_inside = False
+        """Whether the calls of the message were read with their signatures in them."""
 
     def encode_system(self, message: Message) -> list[Wire]:
         leave_out_all_but_text(message, self.notices)
@@ -211,7 +243,7 @@ class _StepEncoder:
             if self.begun:
                 detail = "this dialect has one system instruction; a later one was added to it"
                 add_notice(self.notices, "system_moved", detail)
-            self.system.append(message.text)
+            self.system.append(join_system_texts(message))
         return []
 
     def encode_user(self, _: Message, parts: list[Part]) -> Wire:
@@ -235,9 +267,11 @@ class _StepEncoder:
         self.begun = True
         steps: list[Wire] = []
         is_signed = not self.must_sign
+        own = find_source(message, DIALECT)
+        self.signs_inside = own is not None and any(step.get("signature") for step in _find_calls(own.json))
         for part in say_commentary(message).parts:
             added = self.encode_part(part)
-            is_signed = is_signed or any(step.get("type") == "thought" for step in added)
+            is_signed = is_signed or any(step.get("type") == "thought" or "signature" in step for step in added)
             if isinstance(part, ToolCall) and not is_signed:
                 is_signed = True
                 steps.append({"type": "thought", "signature": STAND_IN})
@@ -265,6 +299,8 @@ class _StepEncoder:
                     detail = f"the arguments of {part.name} are no JSON object; none were sent"
                     add_notice(self.notices, "tool_arguments_dropped", detail)
                 call = {"type": "function_call", "id": part.id, "name": part.name, "arguments": part.arguments}
+                if self.signs_inside and (found := _list_signatures(part.seals)):
+                    return [{**call, "signature": found[0]["signature"]}]
                 return [*_list_signatures(part.seals), call]
             case Refusal():
                 return [{"type": "model_output", "content": [{"type": "text", "text": part.text}]}] if part.text else []
@@ -302,6 +338,14 @@ def _add_step(step: Wire, steps: list[Wire]) -> None:
         steps.append(step)
 
 
+def _find_calls(source: str) -> list[Wire]:
+    try:
+        steps = msgspec.json.decode(source, type=list[Any])
+    except (msgspec.DecodeError, RecursionError):
+        return []  # from a file that was edited
+    return [step for step in steps if isinstance(step, dict) and step.get("type") == "function_call"]
+
+
 def _list_signatures(seals: tuple[Seal, ...]) -> list[Wire]:
     """List a signature that a client wrote on a call or a text: here it is a thought before it."""
     return [{"type": "thought", "signature": seal.value} for seal in seals if seal.kind == SIGNATURE and seal.value]
@@ -329,6 +373,9 @@ def _restore(message: Message, encoded: list[Wire]) -> list[Wire]:
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
     """Whether a field means the same: results have several forms, names may be left out, and base64 two alphabets."""
+    if not name:
+        is_turn = isinstance(ours, dict) and bool(ours.get("type") == "user_input")
+        return is_turn and not _is_step(theirs) and _is_same_content(ours, theirs)
     match name:
         case "result":
             try:
@@ -343,6 +390,16 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
             return isinstance(theirs, str) and ours == [{"type": "text", "text": theirs}]
         case _:
             return False
+
+
+def _is_same_content(step: Wire, theirs: Any) -> bool:
+    """Whether contents that stood alone say what a step says."""
+    given = _list_contents(theirs)
+    try:
+        read = import_steps([{"type": "user_input", "content": given}])
+        return len(read) == 1 and read[0].parts == import_steps([step])[0].parts
+    except ConfigError:
+        return False  # from a file that was edited
 
 
 # --- contents ---------------------------------------------------------------------------------------------------------
@@ -378,4 +435,4 @@ def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
         raise Unsupported("an image or a file has neither data nor an address; give data= or url=.")
     if (inline := split_data_url(address)) is not None:
         return {**encoded, "data": inline[1], "mime_type": inline[0] or given}
-    return {**encoded, "uri": address, "mime_type": given}
+    return {**encoded, "uri": address, **({"mime_type": given} if given else {})}

@@ -21,20 +21,34 @@ from asides.wire.lenient import read_base64
 
 WRAPPED = {"type": "user_input"}
 """The turn of results that a client wrote as contents of the user."""
-_CONTENT_TYPES = ("text", *MEDIA)
+CONTENT_TYPES = ("text", *MEDIA)
 _Entries = list[tuple[Part, dict[str, Any]]]
 
 
 def import_input(value: Any) -> tuple[Message, ...]:
     """Import the field `input` of a request, in each of its forms."""
     if isinstance(value, str):
-        return (user(value),)
+        return (keep_source(user(value), DIALECT, [value], always=True),)
     steps = [value] if isinstance(value, Mapping) else value
     if not isinstance(steps, list) or not steps:
         raise ConfigError("input is missing: a text, a content, or a list of steps.")
-    if all(isinstance(step, Mapping) and step.get("type") in _CONTENT_TYPES for step in steps):
-        return import_steps([{"type": "user_input", "content": steps}])
+    if all(isinstance(step, Mapping) and step.get("type") in CONTENT_TYPES for step in steps):
+        messages = import_steps([{"type": "user_input", "content": steps}])
+        if len(messages) > 1:
+            return messages
+        return tuple(keep_source(message, DIALECT, [value], always=True) for message in messages)
     return import_steps(steps)
+
+
+def read_system_instruction(found: Any) -> str | None:
+    """Read the system instruction: a text, or a content. Raises ConfigError if it is neither."""
+    if isinstance(found, dict):
+        parts = found.get("parts")
+        texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        found = "\n\n".join(text for text in texts if isinstance(text, str))
+    if found is not None and not isinstance(found, str):
+        raise ConfigError("system_instruction is a text.")
+    return found or None
 
 
 def import_steps(steps: Iterable[Any]) -> tuple[Message, ...]:

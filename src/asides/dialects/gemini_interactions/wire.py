@@ -155,13 +155,15 @@ def _count_requests(counts: Any) -> int:
 
 # --- states and errors ------------------------------------------------------------------------------------------------
 
+CONTINUES = "requires_continuation"
+"""The status of an interaction that stops at the limit of one request."""
 # Our stop reasons by the status of an interaction; "stop" is "tool_calls" where there are calls.
 _STOPS: dict[str, StopKind] = {
     "completed": "stop",
     "requires_action": "stop",
     "incomplete": "length",
     "budget_exceeded": "length",
-    "requires_continuation": "length",
+    CONTINUES: "length",
     "in_progress": "unknown",
     "queued": "unknown",
 }

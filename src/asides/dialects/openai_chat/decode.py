@@ -88,6 +88,7 @@ class ChatDecoder(DocumentDecoder):
         self._reader = find_reader(facts.thinking_in, facts.heuristics)
         self._decode = self._reader.decode
         self._choice: int | None = None
+        self._phase: Any = None
         self._kind: ThoughtKind = "raw" if kind == "hidden" else kind
         shown: list[str] = []
         self._snapshots: SnapshotFilter | None = SnapshotFilter(snapshots=target.quirks.snapshots)
@@ -188,10 +189,12 @@ class ChatDecoder(DocumentDecoder):
             if values != self._reader.no_thinking or delta.reasoning_details:
                 self._thinking.decode(values, delta, self._reader, events)
             content = delta.content
+            # A stream may name the phase of a message in its first delta only.
+            self._phase = delta.phase or self._phase
             if delta.commentary and type(delta.commentary) is str:
                 events.append(CommentaryDelta(delta.commentary, COMMENTARY_BLOCK))
             if content:
-                if type(content) is str and COMMENTARY in (delta.phase, delta.channel):
+                if type(content) is str and COMMENTARY in (self._phase, delta.channel):
                     events.append(CommentaryDelta(content, COMMENTARY_BLOCK))
                 elif type(content) is str and delta.channel == ANALYSIS:
                     kind = "raw" if self._kind == "hidden" else self._kind
@@ -228,6 +231,7 @@ class ChatDecoder(DocumentDecoder):
             if isinstance(calls, list):
                 own = [call for call in calls if not isinstance(call, dict) or call.get("id") not in results]
                 message = {**message, "tool_calls": own}
+            self._phase = None
             if has_text and message.get("content"):
                 self._decode_text("\n\n", events)
             has_text = has_text or bool(message.get("content"))

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_tool_settings
+from asides.dialects.http_body import (
+    build_post,
+    encode_native_tool,
+    join_url,
+    merge_fields,
+    report_added,
+    report_tool_settings,
+)
 from asides.dialects.openai_chat.encode_messages import encode_cache, encode_messages
 from asides.dialects.verbatim import WholeFields, write_fields
 from asides.providers.provider import THINKING_FIELDS, Quirks, Target
@@ -42,7 +50,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     rule, quirks = target.rule, target.quirks
     # The model and the messages come first, so that a longer conversation begins with the bytes of a shorter one.
     body: dict[str, Any] = {"model": target.model, "messages": encode_messages(prompt, target, notices)}
-    custom = {_find_custom_name(tool.native) for tool in prompt.tools if tool.native is not None}
+    custom = {_find_custom_name(native) for native in _list_native(prompt)}
     body |= encode_tools(
         prompt,
         notices,
@@ -54,7 +62,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.output is not None:
         body |= _encode_output(prompt.output, target.facts.structured_output, notices)
     if prompt.max_tokens is not None and not any(name in prompt.extra for name in OUTPUT_LIMITS):
-        body[target.facts.output_limit] = prompt.max_tokens
+        body |= _encode_limit(prompt, prompt.max_tokens, target)
     body |= prompt.sampling.to_dict()
     if prompt.stop:
         body["stop"] = list(prompt.stop)
@@ -62,6 +70,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body["stream"] = True
         if quirks.stream_usage:
             body["stream_options"] = {"include_usage": True}
+            notices += _report_usage(prompt)
         if rule.tool_stream and prompt.tools and not prompt.is_from("openai_chat"):
             body["tool_stream"] = True
     if prompt.metadata is not None:
@@ -71,19 +80,24 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if rule.thinking != "never":
         # They ask the host to separate thinking; some hosts refuse them for a model that does not think.
         body |= dict(target.facts.fields)
+    notices += report_added(prompt, "openai_chat", body, *dict(target.facts.fields))
     thinking, told = write_thinking(prompt.thinking, target, "openai_chat", source=prompt.source)
     notices += told
     body = merge_fields(body, thinking)
     if prompt.begun_thinking is not None:
         _add_begun_turn(body, prompt.begun_thinking, target)
-    accepts = _accepts_no_field if quirks.message_fields else None
+    accepts = partial(_accepts_no_field, notices=notices) if quirks.message_fields else None
     whole = _WHOLE_WITH_ANY if quirks.any_tool else _WHOLE
-    return write_fields(prompt, merge_fields(body, prompt.extra), "openai_chat", whole, accepts)
+    body = _restore_functions(prompt, merge_fields(body, prompt.extra))
+    return write_fields(prompt, body, "openai_chat", whole, accepts)
 
 
-def _accepts_no_field(_: Mapping[str, Any], name: str) -> bool:
-    """A host that refuses unknown fields in messages refuses them in tools."""
-    return name not in ("name", "type")
+def _accepts_no_field(_: Mapping[str, Any], name: str, *, notices: list[Notice]) -> bool:
+    """A host that refuses unknown fields in messages refuses a second name or type of a tool."""
+    if name not in ("name", "type"):
+        return True
+    notices.append(Notice("field_not_sent", f"this host refuses unknown fields; {name!r} was left out", "tools"))
+    return False
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
@@ -96,7 +110,7 @@ def _is_same_with_any(name: str, ours: Any, theirs: Any) -> bool:
 
 
 _WHOLE = WholeFields(
-    ("tools", "tool_choice", "response_format", "stop"),
+    ("tools", "functions", "tool_choice", "response_format", "stop"),
     schemas=frozenset({"parameters", "schema"}),
     same=_is_same,
     defaults=({"type": "text"},),
@@ -158,6 +172,28 @@ def encode_tools(
     return encoded
 
 
+def _report_usage(prompt: Prompt) -> list[Notice]:
+    """Return a notice if the request did not ask for the usage of a stream, which is asked for here."""
+    if not prompt.is_from("openai_chat") or prompt.source is None:
+        return []
+    given = prompt.source.fields.get("stream_options")
+    if isinstance(given, Mapping) and given.get("include_usage") is True:
+        return []
+    asked = str(given.get("include_usage", "nothing")) if isinstance(given, Mapping) else "nothing"
+    detail = "the usage of the stream is asked for, so that it can be counted"
+    return [Notice("field_added", detail, "stream_options", asked, "include_usage")]
+
+
+def _encode_limit(prompt: Prompt, limit: int, target: Target) -> dict[str, Any]:
+    """Encode the limit of the output: as the request had it, if it had both fields."""
+    source = prompt.source
+    if source is not None and source.dialect == "openai_chat":
+        both = {name: source.fields.get(name) for name in OUTPUT_LIMITS}
+        if limit in both.values() and None not in both.values():
+            return both
+    return {target.facts.output_limit: limit}
+
+
 def _encode_choice(name: str, *, custom: bool) -> dict[str, Any]:
     kind = "custom" if custom else "function"
     return {"type": kind, kind: {"name": name}}
@@ -167,6 +203,33 @@ def _find_custom_name(native: Mapping[str, Any]) -> str | None:
     """Return the name of a tool that takes free text; None for other tools."""
     described = native.get("custom") if native.get("type") == "custom" else None
     return described.get("name") if isinstance(described, Mapping) else None
+
+
+def _list_native(prompt: Prompt) -> list[Mapping[str, Any]]:
+    """List the tools that are not functions: of the caller, or as a request has them."""
+    found = [tool.native for tool in prompt.tools if tool.native is not None]
+    more = prompt.extra.get("tools")
+    return [*found, *(tool for tool in more if isinstance(tool, Mapping))] if isinstance(more, list) else list(found)
+
+
+def _restore_functions(prompt: Prompt, body: dict[str, Any]) -> dict[str, Any]:
+    """Write the functions that came in the older fields `functions` and `function_call` there."""
+    source = prompt.source
+    older = source.fields.get("functions") if source is not None and source.dialect == "openai_chat" else None
+    if source is None or not isinstance(older, list) or not isinstance(body.get("tools"), list):
+        return body
+    names = [function.get("name") for function in older if isinstance(function, Mapping)]
+    tools: list[dict[str, Any]] = body["tools"]
+    functions = [tool["function"] for tool in tools if tool.get("function", {}).get("name") in names]
+    others = [tool for tool in tools if tool.get("function", {}).get("name") not in names]
+    restored = {name: value for name, value in body.items() if name != "tools"} | {"functions": functions}
+    if others:
+        restored["tools"] = others
+    choice = restored.get("tool_choice")
+    if "function_call" in source.fields and "tool_choice" not in source.fields and choice is not None:
+        del restored["tool_choice"]
+        restored["function_call"] = choice.get("function", choice) if isinstance(choice, dict) else choice
+    return restored
 
 
 def _is_own_tool(native: dict[str, Any], quirks: Quirks) -> bool:

@@ -28,10 +28,11 @@ from asides.dialects.message_encoder import (
     leave_out,
     leave_out_all_but_text,
     put_system_first,
+    report_field,
     simplify_content,
 )
 from asides.dialects.openai_chat.wire import Signed
-from asides.dialects.verbatim import write_source
+from asides.dialects.verbatim import read_source, write_source
 from asides.providers.provider import Quirks, ReplayAs, Target
 from asides.providers.quirks import THINKING_FIELDS
 from asides.values.errors import Unsupported
@@ -40,6 +41,7 @@ from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 
+DIALECT = "openai_chat"
 # Each seal of this kind holds one whole entry of the array.
 DETAILS = "reasoning_details"
 DETAILS_TEXT_FIELD = "reasoning"
@@ -107,7 +109,15 @@ class _MessageEncoder:
 
     def restore(self, message: Message, encoded: list[Wire]) -> list[Wire]:
         """Return the JSON that a message was read from, if it says the same."""
-        return write_source(message, encoded, "openai_chat", same=_is_same, accepts=self.accepts_field)
+        if message.role == "tool" and len(encoded) == 1 and read_source(message, DIALECT).get("role") == "function":
+            result = message.parts[0]
+            if isinstance(result, ToolResult) and self.is_legacy(result.call_id):
+                encoded = [{"role": "function", "name": result.name, "content": encoded[0]["content"]}]
+        return write_source(message, encoded, DIALECT, same=_is_same, accepts=self.accepts_field)
+
+    def is_legacy(self, call_id: str) -> bool:
+        """Whether a call and its result can go back in the form that calls had before `tool_calls`."""
+        return not self.quirks.message_fields and self.ids.is_kept(call_id)
 
     def accepts_field(self, holder: Mapping[str, Any], name: str) -> bool:
         """Whether the host accepts an unknown field of a message or of an object in it."""
@@ -115,6 +125,8 @@ class _MessageEncoder:
             return self.quirks.blank_content
         known = self.quirks.message_fields
         if known and "role" in holder and name not in known:
+            if name not in THINKING_FIELDS:
+                report_field(self.notices, name)
             return False
         if name in THINKING_FIELDS and "assistant_fields" in self.target.facts.enforces:
             return False  # it refuses thinking under any name but its own
@@ -166,21 +178,28 @@ class _MessageEncoder:
     # --- assistant --------------------------------------------------------------------------------------------------
 
     def encode_assistant(self, message: Message) -> list[Wire]:
-        for part in message.parts:
-            if not isinstance(part, (Thought, Text, ToolCall, Refusal)):
-                leave_out(part, "assistant", self.notices)
-        refusal = "".join(part.text for part in message.parts if isinstance(part, Refusal))
+        own = self.read_own(message)
+        is_list = isinstance(own.get("content"), list)
+        refusals = [part.text for part in message.parts if isinstance(part, Refusal)]
+        refusal = "" if is_list and own.get("refusal") not in refusals else "".join(refusals[-1 if is_list else 0 :])
+        images = self.find_images(message, own)
         calls = [self.encode_tool_call(call) for call in message.tool_calls]
+        if any(isinstance(part, UnknownPart) for part in message.parts):
+            calls = self.add_unknown_calls(message, own, calls)
+        for part in message.parts:
+            is_sent = isinstance(part, (Thought, Text, ToolCall, Refusal)) or part in images
+            if not is_sent and not self.is_in(part, own):
+                leave_out(part, "assistant", self.notices)
         if calls and self.signs_calls and "extra_content" not in calls[0]:
             calls[0]["extra_content"] = add_signature({}, STAND_IN)
             detail = "a call has no signature of this model; the documented stand-in was sent"
             add_notice(self.notices, "signature_stand_in", detail)
         fields = self.encode_thoughts(message, calls=bool(calls))
-        content = self.encode_content(message)
+        content = self.encode_own_content(message, own, images) if is_list else self.encode_content(message)
         if content and calls and fields and "one_channel" in self.target.facts.enforces:
             add_notice(self.notices, "reasoning_not_sent", "a turn with calls has words or thinking here, not both")
             fields = {}
-        if not content and not calls and not refusal and not fields:
+        if not content and not calls and not refusal and not fields and not images:
             add_notice(self.notices, "message_not_sent", "an assistant message without content was left out")
             return []
         encoded: Wire = {"role": "assistant"}
@@ -190,11 +209,76 @@ class _MessageEncoder:
             # A turn with calls has no empty content, since some hosts refuse it. Other turns must have the field.
             encoded["content"] = None if refusal else ""
         encoded |= fields
+        if images:
+            encoded["images"] = [_encode_image(image) for image in images]
         if refusal:
             encoded["refusal"] = refusal
-        if calls:
+        if calls and own.get("function_call") and "tool_calls" not in own and self.is_legacy(message.tool_calls[0].id):
+            encoded["function_call"] = calls[0]["function"]
+        elif calls:
             encoded["tool_calls"] = calls
         return [_add_name(message, encoded)]
+
+    # --- what only some hosts have, where the caller wrote it -------------------------------------------------------
+
+    def read_own(self, message: Message) -> Wire:
+        """Return the JSON that a message was read from, if it has parts that have several places in it; else {}."""
+        source = message.source
+        if source is None:
+            return {}
+        has_odd = any(isinstance(part, (Refusal, Image, File, UnknownPart)) for part in message.parts)
+        return read_source(message, DIALECT) if has_odd or "function_call" in source.json else {}
+
+    def find_images(self, message: Message, own: Wire) -> list[Image]:
+        """Find the pictures that were beside the content."""
+        known = self.quirks.message_fields
+        if not isinstance(own.get("images"), list) or (known and "images" not in known):
+            return []
+        images = [part for part in message.parts if isinstance(part, Image)]
+        return images[-len(own["images"]) :]
+
+    def is_in(self, part: Part, own: Wire) -> bool:
+        """Whether a part of the model's was in the content or among the calls of its message."""
+        if isinstance(part, UnknownPart):
+            places = (own.get("content"), own.get("tool_calls"))
+            found = [each for place in places if isinstance(place, list) for each in place]
+            return part.origin is None and msgspec.json.decode(part.json) in found
+        return isinstance(part, (Image, File)) and isinstance(own.get("content"), list) and "images" not in own
+
+    def encode_own_content(self, message: Message, own: Wire, images: list[Image]) -> list[Any]:
+        """Encode the content of a message whose content was a list."""
+        refusals = [part for part in message.parts if isinstance(part, Refusal)]
+        beside = refusals[-1:] if refusals and own.get("refusal") == refusals[-1].text else []
+        calls = own.get("tool_calls") or []
+        encoded: list[Any] = []
+        for part in message.parts:
+            match part:
+                case Refusal() if part not in beside:
+                    encoded.append({"type": "refusal", "refusal": part.text})
+                case UnknownPart() if self.is_in(part, own) and msgspec.json.decode(part.json) not in calls:
+                    encoded.append(msgspec.json.decode(part.json))
+                case Text():
+                    encoded += self.encode_user_part(part)
+                case Image() | File() if self.is_in(part, own) and part not in images:
+                    encoded += self.encode_user_part(part)
+                case Thought() if self.replay_as == "content_list" and (chunk := _encode_chunk(part)) is not None:
+                    encoded.append(chunk)
+                case _:
+                    pass
+        return encoded
+
+    def add_unknown_calls(self, message: Message, own: Wire, calls: list[Wire]) -> list[Wire]:
+        """Return the calls with those of a kind that is not known here, in order."""
+        known, found = iter(calls), own.get("tool_calls")
+        if not isinstance(found, list):
+            return calls
+        merged: list[Wire] = []
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                merged.append(next(known))
+            elif isinstance(part, UnknownPart) and (raw := msgspec.json.decode(part.json)) in found:
+                merged.append(raw)
+        return merged
 
     def encode_content(self, message: Message) -> str | list[Wire]:
         inline = self.replay_as in ("content_list", "tags") and any(isinstance(part, Thought) for part in message.parts)
@@ -266,11 +350,11 @@ class _MessageEncoder:
 def _read_ids(prompt: Prompt, quirks: Quirks) -> CallIds:
     match quirks.tool_call_ids:
         case "any":
-            return CallIds(prompt.messages, "openai_chat", ID_UP_TO_40, ANY_ID)
+            return CallIds(prompt.messages, DIALECT, ID_UP_TO_40, ANY_ID)
         case "up_to_40":
-            return CallIds(prompt.messages, "openai_chat", ID_UP_TO_40)
+            return CallIds(prompt.messages, DIALECT, ID_UP_TO_40)
         case "nine_alphanumerics":
-            return CallIds(prompt.messages, "openai_chat", NINE_ALPHANUMERICS)
+            return CallIds(prompt.messages, DIALECT, NINE_ALPHANUMERICS)
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:

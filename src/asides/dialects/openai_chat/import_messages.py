@@ -221,6 +221,7 @@ def _import_assistant(message: Mapping[str, Any], content: list[Part], legacy_ca
     thought = _import_thought(message)
     parts: list[Part] = [] if thought is None else [thought]
     parts += content
+    parts += _import_images(message.get("images"))
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         parts.append(Refusal(refusal))
@@ -229,6 +230,12 @@ def _import_assistant(message: Mapping[str, Any], content: list[Part], legacy_ca
     if isinstance(legacy, Mapping):
         parts.append(_import_function(_make_legacy_id(_read_text(legacy, "name"), legacy_calls), legacy, ()))
     return parts
+
+
+def _import_images(images: object) -> list[Part]:
+    """Import the pictures of a reply, which some hosts have beside the content."""
+    found = images if isinstance(images, list) else []
+    return [_import_image(image) for image in found if isinstance(image, Mapping) and image.get("image_url")]
 
 
 def _import_thought(message: Mapping[str, Any]) -> Thought | None:

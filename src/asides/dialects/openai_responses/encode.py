@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ import msgspec
 
 from asides.dialects.compaction import encode_threshold
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_cache
+from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_added, report_cache
 from asides.dialects.message_encoder import (
     ID_UP_TO_64,
     Wire,
@@ -24,6 +25,7 @@ from asides.dialects.message_encoder import (
     encode_system,
     fit_call_id,
     leave_out,
+    report_field,
     simplify_content,
 )
 from asides.dialects.openai_chat.encode import encode_tools
@@ -106,6 +108,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body["stream"] = True
     body |= {name: value for name in ("metadata", "user") if (value := getattr(prompt, name)) is not None}
     body |= _encode_state(prompt, target)
+    notices += report_added(prompt, "openai_responses", body, "include", "store")
     if reasoning := _encode_reasoning(prompt, target, notices):
         body["reasoning"] = reasoning
     body = merge_fields(body, dict(target.facts.fields)) if target.rule.thinking != "never" else body
@@ -225,7 +228,7 @@ class _ItemEncoder:
         # Only a model that thinks binds the ids of its items to each other.
         is_bound = self.rule.thinking != "never" and any(isinstance(part, Thought) for part in message.parts)
         is_free = message.role != "assistant" or (self.takes_ids and not is_bound)
-        accepts = _accepts_field if is_free or self.can_have_ids(encoded) else _is_not_id
+        accepts = partial(_accepts_field, self.notices) if is_free or self.can_have_ids(encoded) else _is_not_id
         return write_source(message, encoded, "openai_responses", same=_is_same, accepts=accepts)
 
     # --- system, user and tools -------------------------------------------------------------------------------------
@@ -317,12 +320,15 @@ class _ItemEncoder:
         return any(item.get("type") == "reasoning" for item in items) and all(item.get("id") for item in items)
 
 
-def _accepts_field(item: Mapping[str, Any], name: str) -> bool:
+def _accepts_field(notices: list[Notice], item: Mapping[str, Any], name: str) -> bool:
     """Whether a host accepts a field of an item: ids that clients made up are refused."""
     if name != "id":
         return True
     own, prefix = str(item["id"]), ID_PREFIXES.get(str(item.get("type", "message")), "")
-    return own.startswith(prefix) and len(own) <= MAX_ID_LENGTH
+    is_own = own.startswith(prefix) and len(own) <= MAX_ID_LENGTH
+    if not is_own:
+        report_field(notices, name)
+    return is_own
 
 
 def _is_not_id(_: Mapping[str, Any], name: str) -> bool:

@@ -38,6 +38,7 @@ from asides.values.events import (
     PartArrived,
     RefusalDelta,
     TextDelta,
+    TextReclassified,
     ThinkingDelta,
     ThoughtSealed,
     ToolCallDelta,
@@ -298,10 +299,10 @@ class ReasoningState(ItemState):
 class MessageState(ItemState):
     """A message: its texts and refusals in order, and the fields that go back with them (id, phase, annotations).
 
-    Its phase, known when it is announced, says whether its text is commentary.
+    Its phase says whether its text is commentary: known when it is announced, or only at its end.
     """
 
-    __slots__ = ("_has_entry", "_received", "_refusals", "_text")
+    __slots__ = ("_has_entry", "_received", "_refusals", "_sent", "_text")
 
     def __init__(self, origin: Origin, text: TaggedText) -> None:
         super().__init__(text.block, "message", origin)
@@ -309,6 +310,8 @@ class MessageState(ItemState):
         self._received = ReceivedTexts()
         self._refusals = ReceivedTexts()
         self._has_entry = False
+        self._sent: dict[int, list[str]] = {}
+        """The text that came as the answer, by block."""
 
     @property
     def sent(self) -> str:
@@ -321,8 +324,15 @@ class MessageState(ItemState):
 
     def begin(self, item: Item, entry: Entry, events: list[Event]) -> None:  # noqa: ARG002 - as for every item
         """Use the phase of the message: it says whether its text is commentary."""
-        if is_commentary(entry.fields) and self._text.first_text_block is None:
-            self._text.says = CommentaryDelta
+        if not is_commentary(entry.fields):
+            return
+        self._text.says = CommentaryDelta
+        events += [
+            TextReclassified("".join(texts), block, channel="commentary")
+            for block, texts in self._sent.items()
+            if texts
+        ]
+        self._sent.clear()
 
     @property
     def is_answer(self) -> bool:
@@ -337,7 +347,17 @@ class MessageState(ItemState):
     def feed(self, part: int, text: str, events: list[Event]) -> None:
         """Add text of a part."""
         self._received.add(part, text)
+        begin = len(events)
         self._text.feed(text, events, part)
+        self._note(events, begin)
+
+    def _note(self, events: list[Event], begin: int) -> None:
+        """Note the text of new events, which the phase may move."""
+        for event in events[begin:]:
+            if type(event) is TextDelta:
+                self._sent.setdefault(event.block, []).append(event.text)
+            elif type(event) is TextReclassified:
+                self._sent.pop(event.block, None)
 
     def feed_refusal(self, part: int, text: str, events: list[Event]) -> None:
         """Add text of a refusal."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -14,10 +14,14 @@ from asides.values.thinking import EFFORTS, Effort, Mode, Show, Summary, Thinkin
 
 Value = TypeVar("Value")
 
+_TYPES = ("enabled", "disabled", "adaptive", "between_tools", "auto")
+_SUMMARIES: tuple[str, ...] = get_args(Summary)
+
 
 def read(dialect: str, fields: Fields) -> Thinking:
     """Take the fields that ask for thinking out of a request, and return what they ask for. Other fields stay, also
-    inside the same objects. Raises ConfigError with a message for the client.
+    inside the same objects, and so do words that are not known here: a newer server may know them. Raises ConfigError
+    with a message for the client.
     """
     known = _READERS.get(dialect)
     return _read_levels(fields, table.SWITCHES[dialect][0]) if known is None else known(fields)
@@ -78,6 +82,22 @@ def _take_object(fields: Fields, root: str, *switches: Switch) -> dict[str, Any]
     return {name: value for name, value in given.items() if name in names and value is not None}
 
 
+def _is_known(word: object) -> bool:
+    """Whether a word asks for an amount of thinking that is known here. Other types are left to the reader."""
+    if not isinstance(word, str):
+        return True
+    try:
+        read_thinking(word)
+    except InvalidThinking:
+        return False
+    return True
+
+
+def _peek_unknown(fields: Fields, path: str) -> bool:
+    """Whether a field has a word that is not known here."""
+    return not _is_known(_peek(fields, path))
+
+
 def _read_mode(fields: Fields, switch: Switch) -> Thinking | None:
     """Take the field of a switch that has one value for on, and perhaps one for off; other values stay."""
     path, on = switch.on[0]
@@ -108,14 +128,15 @@ def _read_chat(fields: Fields) -> Thinking:
 
 def _read_effort(fields: Fields) -> Thinking | None:
     path = table.EFFORT.effort
-    if (path, fields.get(path)) == table.HOST_DEFAULT:
+    if (path, fields.get(path)) == table.HOST_DEFAULT or _peek_unknown(fields, path):
         return None
     effort = _take(fields, path, str)
     return None if effort is None else read_thinking(reasoning_effort=effort)[0]
 
 
 def _read_object(fields: Fields, root: str, switch: Switch) -> Thinking | None:
-    if not isinstance(fields.get(root), dict):
+    given = fields.get(root)
+    if not isinstance(given, dict) or _has_unknown_word(given):
         return None
     settings = _take_object(fields, root, switch)
     if not settings:
@@ -127,6 +148,17 @@ def _read_object(fields: Fields, root: str, switch: Switch) -> Thinking | None:
         return (read_thinking(reasoning=settings) if switch is table.OBJECT else read_thinking(settings))[0]
     except (TypeError, ValueError):
         raise ConfigError(f"{root} is invalid.") from None
+
+
+def _has_unknown_word(settings: Fields) -> bool:
+    """Whether an object that asks for thinking has a word that is not known here. Then all of it stays as it is."""
+    kind = settings.get("type")
+    is_unknown = isinstance(kind, str) and kind not in _TYPES
+    return is_unknown or not _is_known(settings.get("effort")) or not _is_summary(settings.get("summary"))
+
+
+def _is_summary(word: object) -> bool:
+    return not isinstance(word, str) or word in (*_SUMMARIES, "none", "brief")
 
 
 def _read_budget(fields: Fields, path: str) -> Thinking | None:
@@ -154,7 +186,12 @@ def _merge(found: list[Thinking]) -> Thinking:
 
 def _read_responses(fields: Fields) -> Thinking:
     taken = _take_object(fields, "reasoning", table.RESPONSES)
-    effort, summary = taken.get("effort"), taken.get("summary", _take(fields, table.OLDER_SUMMARY, object))
+    for name, is_known in (("effort", _is_known), ("summary", _is_summary)):
+        if not is_known(taken.get(name)):
+            table.put(fields, f"reasoning.{name}", taken.pop(name))
+    effort, summary = taken.get("effort"), taken.get("summary")
+    if summary is None and _is_summary(_peek(fields, table.OLDER_SUMMARY)):
+        summary = _take(fields, table.OLDER_SUMMARY, object)
     if effort is None and summary is None:
         return Thinking(show="none")
     thinking, _ = read_thinking({"effort": effort, "summary": summary})
@@ -162,17 +199,23 @@ def _read_responses(fields: Fields) -> Thinking:
 
 
 def _read_messages(fields: Fields) -> Thinking:
-    settings = _take_object(fields, "thinking", table.ENABLED)
+    given = fields.get("thinking")
+    is_unknown = isinstance(given, dict) and _has_unknown_word(given)
+    settings = {} if is_unknown else _take_object(fields, "thinking", table.ENABLED)
     thinking = read_thinking(settings)[0] if settings else Thinking()
-    word = _take_object(fields, "output_config", table.ENABLED).get("effort")
-    if not isinstance(word, str):
-        return thinking
-    effort = read_thinking(word)[0].effort
+    word = _peek(fields, table.ENABLED.effort)
+    effort = read_thinking(word)[0].effort if isinstance(word, str) and _is_known(word) else None
     if effort is None:
-        raise ConfigError(f"{table.ENABLED.effort} {word!r} is not known.")
+        return thinking
+    _take_object(fields, "output_config", table.ENABLED)
     # An effort is sent with "adaptive", which adds nothing to it.
     mode = None if thinking.mode == "auto" else thinking.mode
     return msgspec.structs.replace(thinking, mode=mode, effort=effort)
+
+
+def _take_effort(fields: Fields, path: str) -> str | None:
+    """Take the word of an effort out; words that are not known here stay."""
+    return None if _peek_unknown(fields, path) else _take_word(fields, path)
 
 
 def _set_effort(thinking: Thinking, word: str) -> Thinking:
@@ -182,23 +225,23 @@ def _set_effort(thinking: Thinking, word: str) -> Thinking:
 def _read_converse(fields: Fields) -> Thinking:
     """Read the switch of any family of models, and the effort that they have in common."""
     thinking = _read_family(fields)
-    effort = _take_word(fields, table.COMMON_EFFORT)
+    effort = _take_effort(fields, table.COMMON_EFFORT)
     return thinking if effort is None else _set_effort(thinking, effort)
 
 
 def _read_family(fields: Fields) -> Thinking:
     toggle, maximum = table.CONVERSE[0], table.CONVERSE_MAX
     thinking = Thinking()
-    if isinstance(_peek(fields, f"{toggle.inside}.thinking.type"), str):
+    if _peek(fields, f"{toggle.inside}.thinking.type") in _TYPES:
         thinking = read_thinking(_take_object(fields, f"{toggle.inside}.thinking", toggle))[0]
-    if (effort := _take_word(fields, f"{toggle.inside}.{toggle.effort}")) is not None:
+    if (effort := _take_effort(fields, f"{toggle.inside}.{toggle.effort}")) is not None:
         thinking = _set_effort(thinking, effort)
     for switch in (table.CONVERSE_EFFORT, table.CONVERSE_CONFIG, table.CONVERSE_OBJECT):
-        if (effort := _take_word(fields, f"{switch.inside}.{switch.effort}")) is not None:
+        if (effort := _take_effort(fields, f"{switch.inside}.{switch.effort}")) is not None:
             return read_thinking(effort)[0]
     kind = _peek(fields, f"{maximum.inside}.reasoningConfig.type")
     effort = _peek(fields, f"{maximum.inside}.{maximum.effort}")
-    if kind == "disabled" or (kind == "enabled" and isinstance(effort, str)):
+    if kind == "disabled" or (kind == "enabled" and isinstance(effort, str) and _is_known(effort)):
         _take_object(fields, f"{maximum.inside}.reasoningConfig", maximum)
         return Thinking(mode="off") if kind == "disabled" else read_thinking(effort)[0]
     return thinking
@@ -206,10 +249,11 @@ def _read_family(fields: Fields) -> Thinking:
 
 def _read_cohere(fields: Fields) -> Thinking:
     switch = table.COHERE
+    given = fields.get("thinking")
+    if isinstance(given, dict) and isinstance(given.get("type"), str) and given["type"] not in ("enabled", "disabled"):
+        return Thinking()
     taken = {"thinking": _take_object(fields, "thinking", switch)}
     kind, budget = _take(taken, "thinking.type", str), _take(taken, switch.budget, int)
-    if kind not in (None, "enabled", "disabled"):
-        raise ConfigError("thinking.type is enabled or disabled.")
     if kind == "disabled":
         return Thinking(mode="off")
     if budget is not None:
@@ -218,6 +262,8 @@ def _read_cohere(fields: Fields) -> Thinking:
 
 
 def _read_ollama(fields: Fields) -> Thinking:
+    if _peek_unknown(fields, table.OLLAMA.effort):
+        return Thinking()
     think: object = fields.pop(table.OLLAMA.effort, None)
     if think is None:
         return Thinking()
@@ -244,11 +290,9 @@ def _read_gemini(fields: Fields) -> Thinking:
     show: Show = "summary" if shown is True else "none"
     if level is not None and level != table.ANY_LEVEL:
         effort = _LEVELS.get(str(level).upper())
-        if effort is None:
-            raise InvalidThinking(
-                f"the thinkingLevel {level!r} is not known; use {', '.join(_LEVELS)}.", setting="thinking"
-            )
-        return Thinking(effort=effort, show=show)
+        if effort is not None:
+            return Thinking(effort=effort, show=show)
+        table.put(fields, f"{table.LEVEL.inside}.{table.LEVEL.effort}", level)
     if budget is None:
         return Thinking(mode="on" if shown else None, show=show)
     if not isinstance(budget, int) or budget < -1:
@@ -273,8 +317,9 @@ def _read_levels(fields: Fields, switch: Switch) -> Thinking:
     show: Show = "summary" if shown == word else "none"
     effort: Effort | None = next((effort for effort in EFFORTS if effort == level), None)
     if level is not None and effort is None:
-        words = ", ".join(_LEVELS.values())
-        raise InvalidThinking(f"the {switch.effort} {level!r} is not known; use {words}.", setting="thinking")
+        table.put(fields, f"{switch.inside}.{switch.effort}", level)
+    if shown is not None and (path, shown) not in (*switch.shown, *switch.hidden):
+        table.put(fields, f"{switch.inside}.{path}", shown)
     if effort is not None:
         return Thinking(effort=effort, show=show)
     return Thinking(mode="on" if show != "none" else None, show=show)

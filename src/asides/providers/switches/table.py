@@ -365,6 +365,13 @@ CONVERSE_MAX = Switch(
 COMMON_EFFORT = "outputConfig.effort"
 """The effort that all models of Converse have in common."""
 
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "openai_chat": CHAT_BUDGETS,
+    "openai_responses": (OLDER_SUMMARY,),
+    "bedrock": (COMMON_EFFORT,),
+}
+"""By dialect, the paths of fields for thinking that no switch writes."""
+
 SWITCHES: Mapping[str, tuple[Switch, ...]] = {
     "openai_chat": (TOGGLE, ENABLE, *TEMPLATES, EFFORT, OBJECT, THINK, PROMPT_MODE, _INCLUDE),
     "openai_responses": (RESPONSES, _LEAST_EFFORT),

@@ -40,24 +40,27 @@ def write(
         known(writer)
     if source is not None and source.dialect == dialect and not writer.notices:
         given = _select_fields(source.fields, dialect)
-        is_taken = given and given != writer.fields and _takes_fields(target, dialect, given)
         # Reading takes the fields out, so it gets its own.
-        if is_taken and read(dialect, _select_fields(source.fields, dialect)) == thinking:
-            return given, []
+        if given and given != writer.fields and read(dialect, _select_fields(source.fields, dialect)) == thinking:
+            if _takes_fields(target, dialect, given):
+                return given, []
+            detail = "this host has other fields for thinking than the request, or none"
+            asked, sent = (", ".join(each) or "nothing" for each in (given, writer.fields))
+            writer.report("thinking_field_changed", detail, asked, sent)
     return writer.fields, writer.notices
 
 
 def _select_fields(fields: Mapping[str, Any], dialect: str) -> Fields:
     """The fields of a request that ask for thinking."""
     selected: Fields = {}
-    for switch in table.SWITCHES[dialect]:
-        for path in switch.list_paths():
-            *parents, leaf = path.split(".")
-            holder: Any = fields
-            for name in parents:
-                holder = holder.get(name) if isinstance(holder, Mapping) else None
-            if isinstance(holder, Mapping) and holder.get(leaf) is not None:
-                put(selected, path, holder[leaf])
+    own = [path for switch in table.SWITCHES[dialect] for path in switch.list_paths()]
+    for path in (*own, *table.OTHER_NAMES.get(dialect, ())):
+        *parents, leaf = path.split(".")
+        holder: Any = fields
+        for name in parents:
+            holder = holder.get(name) if isinstance(holder, Mapping) else None
+        if isinstance(holder, Mapping) and holder.get(leaf) is not None:
+            put(selected, path, holder[leaf])
     return selected
 
 

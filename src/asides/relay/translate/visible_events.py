@@ -29,6 +29,10 @@ def hide_thinking(events: Sequence[Event], visibility: Visibility, sink: Sink) -
     """The events without the text of thoughts that may not be seen there."""
     shown: list[Event] = []
     for event in events:
+        is_commentary = isinstance(event, TextReclassified) and event.channel == "commentary"
+        if is_commentary:
+            shown.append(event)
+            continue
         if isinstance(event, (ThinkingDelta, TextReclassified)) and not visibility.allows(sink, event.kind):
             if isinstance(event, ThinkingDelta):
                 continue
@@ -75,7 +79,7 @@ class NoThinking:
             if isinstance(event, ThoughtSealed):
                 if event.block >= 0 and event.block not in self._others:
                     continue
-            elif isinstance(event, TextReclassified):
+            elif isinstance(event, TextReclassified) and event.channel == "thinking":
                 event = msgspec.structs.replace(event, text="")
             elif isinstance(event, OutputEvent):
                 self._others.add(event.block)

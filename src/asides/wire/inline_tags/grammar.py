@@ -74,6 +74,14 @@ def read_channel(header: str) -> Channel:
 _RECIPIENT = re.compile(r"to=([\w.-]*)")
 
 
+def read_bare_channel(header: str) -> Channel:
+    """Return the kind of text after the name of a channel whose tokens were removed."""
+    name = header.casefold().removeprefix("assistant")
+    if name.startswith("final"):
+        return Channel.ANSWER
+    return Channel.COMMENTARY if name.startswith("commentary") else Channel.THINKING
+
+
 def read_recipient(header: str) -> Channel:
     """Return the kind of text after a header that names its recipient: the model itself, the user, or a tool."""
     found = _RECIPIENT.search(header.casefold())

@@ -16,6 +16,7 @@ from asides.wire.inline_tags.grammar import (
     open_angle,
     read_as_answer,
     read_as_thinking,
+    read_bare_channel,
     read_content_kind,
     read_recipient,
 )
@@ -29,6 +30,9 @@ _LLAMA_CPP = "ggml-org/llama.cpp common/chat.cpp"
 _WORDS = Unit(r"[^<]", MAX_HEADER)
 _SPACES = Unit(r"[^\S\n]", MAX_BLANKS)
 _RECIPIENT = Unit(r"[\w.-]", MAX_HEADER)
+# Behind the name of a channel without its tokens, the text follows directly: "analysis of the data" is an answer.
+_TEXT_FOLLOWS = Unit(r"(?=[^\W_])")
+_MESSAGE_FOLLOWS = Unit(r"(?=[^\W_]|\n)")
 _SUFFIX = Unit(r"[^\s<>`]")
 _SUFFIXES = Unit(r"[^\s<>`]", 40)
 
@@ -320,6 +324,20 @@ _DEFAULT = (
 # Their tags are words of ordinary answers, or wrap an answer whose words they may be: only for the models that use
 # them, and on request.
 _ON_REQUEST = (
+    # Harmony whose tokens a server has removed from the text, all or all but the last.
+    Grammar(
+        "harmony-text",
+        first=(("analysis", _TEXT_FOLLOWS), ("commentary", _TEXT_FOLLOWS)),
+        header=_literals("assistantfinal", "assistantcommentary", "assistantanalysis"),
+        close=(("assistantfinal",), ("<|end|>", _MESSAGE_FOLLOWS)),
+        orphan=(("assistantfinal",), ("assistantcommentary",), ("<|end|>", _MESSAGE_FOLLOWS)),
+        read=read_bare_channel,
+        nests=False,
+        exact_case=True,
+        models=("gpt-oss behind a server that removes its tokens",),
+        since="2026-11-19",
+        source="sgl-project/sglang python/sglang/srt/parser/harmony_parser.py, TextStrategy and EndMarkerOnlyStrategy",
+    ),
     Grammar(
         "hunyuan-answer",
         open=open_angle("think"),
@@ -340,7 +358,7 @@ _ON_REQUEST = (
         control=_RESPONSE[1],
         read=read_as_answer,
         may_close_itself=True,
-        models=("ERNIE 4.5 Thinking",),
+        models=("ERNIE 4.5 Thinking", "Granite 3.3"),
         since=_NEW,
         source=f"{_VLLM}, ernie45",
     ),

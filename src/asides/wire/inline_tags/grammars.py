@@ -214,7 +214,7 @@ class Rules:
     @cached_property
     def orphans(self) -> Matcher:
         """Finds tags that show whether a text began inside a block."""
-        return self._make_matcher(Role.OPEN, Role.HEADER, Role.ORPHAN)
+        return self._make_matcher(Role.OPEN, Role.ORPHAN, Role.HEADER)
 
     @cached_property
     def _within_any(self) -> Matcher:

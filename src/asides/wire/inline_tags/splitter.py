@@ -323,6 +323,7 @@ class Splitter:
             self._note_orphan(grammar)
             self._close_implied_block("".join(self._held))
             self._held = []
+            self._read_header_again(tag)
         elif SOLID.search(held := "".join(self._held)) is None:
             # Nothing but blanks came before: this is where the text begins.
             self._saw_tag, self._state = True, _State.HEAD
@@ -338,6 +339,12 @@ class Splitter:
         self._state = _State.HEAD
         self._scanner.push_back("".join((*self._held, text)))
         self._held = []
+
+    def _read_header_again(self, found: Found) -> None:
+        """Read a closing tag again that is also the header of the next message."""
+        _, grammar, text = found
+        if (text,) in grammar.header:
+            self._scanner.push_back(text)
 
     def _close_implied_block(self, thought: str) -> None:
         self._open_block(None, leading=True)
@@ -418,6 +425,7 @@ class Splitter:
         if role is Role.ORPHAN:
             self._note_orphan(grammar)
             self._move("".join(held))
+            self._read_header_again(tag)
             return True
         self._continue_answer()
         self.left_tag = self._state is not _State.TEXT
@@ -520,6 +528,7 @@ class Splitter:
         if role is Role.CLOSE:
             self._note_grammar(grammar)
             self._close_block()
+            self._read_header_again(tag)
         elif role is Role.HEADER:  # ends the thought without a closing tag; the next state reads what it opens
             self.lacks_close = True
             self._written = grammar

@@ -91,8 +91,6 @@ def test_tools_of_the_provider_stay_in_the_list() -> None:
         ({"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "fax"}}]}]}, "messages.0"),
         ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "text: Field required"),
         ({"messages": [{"role": "user", "content": 7}]}, "text or a list"),
-        ({"thinking": {"type": "deep"}}, "deep"),
-        ({"tool_choice": {"type": "maybe"}}, "maybe"),
         ({"tools": [{"description": "nameless"}]}, "tools"),
         ({"max_tokens": "many"}, "max_tokens"),
     ],

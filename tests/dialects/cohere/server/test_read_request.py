@@ -113,8 +113,6 @@ def test_arguments_that_do_not_parse_stay_raw() -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"thinking": {"type": "maybe"}}, r"thinking\.type is enabled or disabled"),
-        ({"tool_choice": "f"}, "tool_choice is REQUIRED or NONE"),
         ({"messages": [{"role": "robot"}]}, "the role 'robot' is not known"),
         ({"messages": [{"role": "tool", "content": ""}]}, "tool_call_id is missing"),
         ({"messages": [{"role": "user", "content": 3}]}, "content is text or a list"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from asides.dialects.gemini import dialect
+from asides.dialects.gemini.decode import build_file
 from asides.dialects.gemini.server.read_request import read
 from asides.providers.find import find_target
 from asides.values.errors import ConfigError
@@ -53,7 +54,6 @@ def test_a_path_without_a_model_is_refused(path: str) -> None:
         b'{"contents": [{"parts": []}], "generationConfig": {"maxOutputTokens": "many"}}',
         b'{"contents": [{"parts": []}], "generationConfig": {"temperature": "hot"}}',
         b'{"contents": [{"parts": []}], "generationConfig": {"thinkingConfig": 7}}',
-        b'{"contents": [{"parts": []}], "generationConfig": {"thinkingConfig": {"thinkingLevel": "EXTREME"}}}',
         b'{"contents": [{"parts": []}], "generationConfig": {"thinkingConfig": {"thinkingBudget": -7}}}',
         (
             b'{"contents": [{"parts": []}], "generationConfig":'
@@ -176,7 +176,7 @@ def test_a_history_with_all_that_can_be_in_it() -> None:
         {"role": "function", "parts": [{"functionResponse": {"name": "late", "response": {"a": 1}}}]},
     ]
     assert prompt_of(contents=contents).messages == (
-        user("look", Image(data=b"hi", media_type="image/png"), File(url="gs://a")),
+        user("look", Image(data=b"hi", media_type="image/png"), build_file("gs://a", "")),
         Message(
             "assistant",
             (

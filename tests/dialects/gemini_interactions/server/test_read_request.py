@@ -90,7 +90,6 @@ def test_one_allowed_tool_is_a_choice_and_other_choices_stay() -> None:
         ({"model": FLASH}, "input is missing"),
         ({"model": FLASH, "input": []}, "input is missing"),
         ({"model": FLASH, "input": "go", "system_instruction": 5}, "system_instruction is a text"),
-        ({"model": FLASH, "input": "go", "generation_config": {"thinking_level": "vast"}}, "vast"),
         ({"model": FLASH, "input": "go", "generation_config": {"temperature": "hot"}}, "sampling"),
         ({"model": FLASH, "input": "go", "stream": "yes"}, "stream"),
     ],

@@ -11,7 +11,7 @@ from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.encode import encode
 from asides.dialects.openai_chat.server.read_request import read
 from asides.providers.provider import AskBy, Provider, Quirks, ReplayAs, Target
-from asides.values.errors import ConfigError, InvalidThinking
+from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling, assistant, system, user
 from asides.values.parts import File, Image, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thinking, Thought
@@ -261,9 +261,9 @@ def test_a_field_of_the_wrong_type_is_refused(fields: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("fields", [{"reasoning_effort": "much"}, {"thinking": {"type": "sometimes"}}], ids=str)
-def test_unknown_settings_for_thinking_are_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(InvalidThinking):
-        request(**fields)
+def test_unknown_settings_for_thinking_stay_as_they_came(fields: dict[str, Any]) -> None:
+    prompt = request(**fields).prompt
+    assert (prompt.thinking, prompt.extra) == (Thinking(), fields)
 
 
 # --- the inverse of encode ----------------------------------------------------------------------------------------

@@ -147,7 +147,6 @@ def test_unknown_fields_stay() -> None:
         ({"input": "hi", "stream": "yes"}, "stream"),
         ({"input": "hi", "temperature": "hot"}, "sampling"),
         ({"input": "hi", "conversation": 5}, "conversation"),
-        ({"input": "hi", "reasoning": {"mode": "wild"}}, "reasoning"),
     ],
 )
 def test_an_invalid_request_is_refused_with_the_reason(document: dict[str, Any], words: str) -> None:

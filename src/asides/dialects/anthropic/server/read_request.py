@@ -12,6 +12,7 @@ from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.tools import Tool, read_tool
 
+_CHOICES = ("auto", "any", "tool", "none")
 _SAMPLING = ("temperature", "top_p", "top_k")
 
 
@@ -84,6 +85,9 @@ class _Request(RequestFields):
 
     def _take_tool_choice(self) -> tuple[str | None, bool | None]:
         choice = self.take("tool_choice", dict[str, Any]) or {}
+        if choice.get("type") not in (*_CHOICES, None):
+            self.remaining["tool_choice"] = choice  # a newer server may know it
+            return None, None
         disabled = choice.get("disable_parallel_tool_use")
         parallel = None if disabled is None else disabled is not True
         match choice.get("type"):
@@ -96,10 +100,8 @@ class _Request(RequestFields):
                 return ("auto" if parallel is None else None), parallel
             case "none":
                 return "none", parallel
-            case None:
+            case _:
                 return None, parallel
-            case other:
-                raise ConfigError(f"tool_choice.type {other!r} is not known; use auto, any, tool or none.")
 
     def _take_output(self) -> OutputSchema | None:
         match self.remaining.get("output_config"):

@@ -124,15 +124,18 @@ def _take_tools(fields: RequestFields) -> tuple[tuple[Tool, ...], str | None]:
             case _:
                 has_others = True
     choice: str | None = None
-    match config.take("toolChoice", dict[str, Any]):
+    given = config.take("toolChoice", dict[str, Any])
+    match given:
         case {"auto": _}:
             choice = "auto"
         case {"any": _}:
             choice = "required"
         case {"tool": {"name": str() as name}}:
             choice = name
-        case _:
+        case None:
             pass
+        case _:
+            config.remaining["toolChoice"] = given  # a newer server may know it
     if has_others:
         # Only this provider knows its own tools, so the whole list also stays as it is.
         config.remaining["tools"] = tools

@@ -41,7 +41,9 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
     if messages[0].role == "system":
         system, messages = fields.keep_system(messages[0]), messages[1:]
     stream = fields.take("stream", bool) or False
-    strict = fields.take("strict_tools", bool)
+    strict = fields.remaining.get("strict_tools") is True and bool(fields.remaining.get("tools"))
+    if strict:
+        del fields.remaining["strict_tools"]
     prompt = Prompt(
         messages,
         system=system,
@@ -59,16 +61,17 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
     return ServedRequest(prompt, model, stream, include_usage=True)
 
 
-def _take_tools(fields: RequestFields, strict: bool | None) -> tuple[Tool, ...]:
+def _take_tools(fields: RequestFields, strict: bool) -> tuple[Tool, ...]:
     tools = [read_tool(tool) for tool in fields.take("tools", list[dict[str, Any]]) or ()]
-    return tuple(msgspec.structs.replace(tool, strict=True) for tool in tools) if strict else tuple(tools)
+    return tuple(msgspec.structs.replace(tool, strict=True) if strict else tool for tool in tools)
 
 
 def _take_tool_choice(fields: RequestFields) -> str | None:
     choice = fields.take("tool_choice", str)
-    if choice is not None and choice.upper() not in ("REQUIRED", "NONE"):
-        raise ConfigError("tool_choice is REQUIRED or NONE.")
-    return None if choice is None else choice.lower()
+    if choice is None or choice.upper() in ("REQUIRED", "NONE"):
+        return None if choice is None else choice.lower()
+    fields.remaining["tool_choice"] = choice  # a newer server may know it
+    return None
 
 
 def _take_output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:

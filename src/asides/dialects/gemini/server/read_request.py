@@ -13,7 +13,7 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.gemini.encode import MODES, SAMPLING
-from asides.dialects.gemini.import_contents import import_contents, import_texts
+from asides.dialects.gemini.import_contents import has_other_parts, import_contents, import_texts
 from asides.dialects.gemini.schemas import read_schema
 from asides.dialects.server_half import RequestFields
 from asides.providers.switches.read import read as read_switches
@@ -67,6 +67,9 @@ class _Request:
             raise ConfigError("contents is missing or empty.")
         instruction = self.remaining.pop("systemInstruction", None)
         system = "\n\n".join(import_texts(instruction)) if instruction is not None else ""
+        if isinstance(instruction, dict) and has_other_parts(instruction):
+            # Only this API knows its own parts, so the whole instruction also stays as it is.
+            self.remaining["systemInstruction"] = instruction
         tools = self._take_tools()
         prompt = Prompt(
             import_contents(contents),

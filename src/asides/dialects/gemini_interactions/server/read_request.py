@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.gemini_interactions.encode import MODES, SAMPLING
-from asides.dialects.gemini_interactions.import_steps import import_input
+from asides.dialects.gemini_interactions.import_steps import import_input, read_system_instruction
 from asides.dialects.gemini_interactions.wire import DIALECT
 from asides.dialects.server_half import RequestFields, read_sampling
 from asides.providers.switches.read import read as read_switches
@@ -17,7 +17,7 @@ from asides.values.tools import Tool, read_tool
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
     """Read a request. Raises ConfigError with a message for the client."""
-    return _Request.parse_body(body).read()
+    return _Request.parse_body(body).keep(DIALECT).read()
 
 
 class _Request(RequestFields):
@@ -47,6 +47,7 @@ class _Request(RequestFields):
             stream=stream,
             metadata=self.take("labels", dict[str, str]),
             state=state,
+            source=self.source,
         )
         self.put_back("generation_config", config)
         prompt.extra.update(self.remaining)
@@ -59,14 +60,7 @@ class _Request(RequestFields):
         return ProviderState(store=store is not False, previous_response_id=previous)
 
     def _take_system(self) -> str | None:
-        found = self.remaining.pop("system_instruction", None)
-        if isinstance(found, dict):
-            parts = found.get("parts")
-            texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-            found = "\n\n".join(text for text in texts if isinstance(text, str))
-        if found is not None and not isinstance(found, str):
-            raise ConfigError("system_instruction is a text.")
-        return found or None
+        return read_system_instruction(self.remaining.pop("system_instruction", None))
 
     def _take_tools(self) -> tuple[Tool, ...]:
         tools = self.take("tools", list[dict[str, Any]]) or []

@@ -16,6 +16,8 @@ from asides.values.messages import Message, OutputSchema, Prompt, ProviderState,
 from asides.values.tools import Tool, read_tool
 
 _SAMPLING = ("temperature", "top_p", "top_logprobs")
+_CONTEXTS = ("auto", "current_turn", "all_turns")
+_MODES = ("standard", "pro")
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -31,7 +33,6 @@ class _Request(RequestFields):
         state = self._take_state()
         messages = self._take_messages(state)
         stream = self.take("stream", bool) or False
-        self.remaining.pop("stream_options", None)
         thinking = read_switches("openai_responses", self.remaining)
         state = self._take_reasoning_state(state)
         prompt = Prompt(
@@ -73,19 +74,22 @@ class _Request(RequestFields):
             store=self.take("store", bool),
             previous_response_id=self.take("previous_response_id", str),
             conversation=conversation,
-            truncation=self.take("truncation", Literal["auto", "disabled"]),  # type: ignore[arg-type]
+            truncation=self._take_truncation(),
             include=tuple(self.take("include", list[str]) or ()),
         )
+
+    def _take_truncation(self) -> Literal["auto", "disabled"] | None:
+        if self.remaining.get("truncation") not in ("auto", "disabled", None):
+            return None  # a newer server may know it
+        return self.take("truncation", Literal["auto", "disabled"])  # type: ignore[arg-type]
 
     def _take_reasoning_state(self, state: ProviderState) -> ProviderState:
         reasoning = self.take_object("reasoning")
         fields = reasoning.remaining
-        changes: dict[str, Any] = {name: fields.pop(name) for name in ("context", "mode") if name in fields}
+        known = {"context": _CONTEXTS, "mode": _MODES}
+        changes = {name: fields.pop(name) for name, words in known.items() if fields.get(name) in words}
         self.put_back("reasoning", reasoning)
-        try:
-            return msgspec.convert(msgspec.structs.asdict(state) | changes, ProviderState)
-        except msgspec.ValidationError as problem:
-            raise ConfigError(f"reasoning: {problem}.") from None
+        return msgspec.structs.replace(state, **changes)
 
     def _take_sampling(self) -> Sampling:
         return read_sampling({name: self.remaining.pop(name) for name in _SAMPLING if name in self.remaining})
@@ -119,5 +123,8 @@ class _Request(RequestFields):
                 return "json"
             case {"type": "json_schema", "schema": dict() as schema}:
                 return OutputSchema(str(described.get("name", "answer")), schema, described.get("strict") is True)
+            case None | {"type": "text"}:
+                return None
             case _:
+                self.remaining.setdefault("text", text)["format"] = described
                 return None
