@@ -11,7 +11,7 @@ import msgspec
 from asides.dialects.dialect import DialectFacts
 from asides.dialects.http_body import encode_json
 from asides.dialects.message_encoder import OPENING
-from asides.history.check import OnConflict
+from asides.history.check import OnConflict, drop_tools
 from asides.history.turns import count_system_head, find_question
 from asides.providers.provider import Facts, Target
 from asides.providers.quirks import MessageRule
@@ -62,14 +62,15 @@ def add_called_tools(prompt: Prompt, facts: DialectFacts, notices: list[Notice])
     return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice, parallel_tool_calls=None)
 
 
-def tell_calls(messages: Sequence[Message], notices: list[Notice]) -> tuple[Message, ...]:
-    """Replace calls and their results by the user's words about them, for a model that has no tools.
+def tell_calls(prompt: Prompt, target: Target, notices: list[Notice]) -> Prompt:
+    """Replace calls and their results by the user's words about them, and leave the tools out, for a model that has no
+    tools.
 
     They are not put into the mouth of the model: it would imitate them. A turn that only called is left out.
     """
     told: list[Message] = []
     calls: dict[str, ToolCall] = {}
-    for message in messages:
+    for message in prompt.messages:
         calls.update((call.id, call) for call in message.tool_calls)
         if not find_traits((message,)) & (HAS_CALLS | HAS_RESULTS):
             told.append(message)
@@ -80,7 +81,7 @@ def tell_calls(messages: Sequence[Message], notices: list[Notice]) -> tuple[Mess
         elif any(isinstance(part, Text) and part.text.strip() for part in parts):
             told.append(msgspec.structs.replace(message, parts=parts, source=None))
     _report(notices, "calls_as_text", CALLS_TOLD)
-    return tuple(told)
+    return drop_tools(msgspec.structs.replace(prompt, messages=tuple(told)), target, notices)
 
 
 def _tell(part: Part, calls: Mapping[str, ToolCall]) -> Sequence[Part]:

@@ -259,13 +259,10 @@ def _place_thoughts(draft: Draft) -> Draft:
 
 
 def _tell_calls(draft: Draft) -> Draft:
-    target = draft.target
-    if not draft.traits & (HAS_CALLS | HAS_RESULTS):
-        return draft
-    if "calls_as_text" not in (*target.facts.message_rules, *target.restrictions.message_rules):
+    if draft.target.rule.tools is True or not draft.traits & (HAS_CALLS | HAS_RESULTS):
         return draft
     notices: list[Notice] = []
-    return draft.change_messages(tell_calls(draft.prompt.messages, notices), notices)
+    return draft.change(tell_calls(draft.prompt, draft.target, notices), notices)
 
 
 def _add_called_tools(draft: Draft) -> Draft:
@@ -349,7 +346,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("drop_blanks", "some hosts refuse empty user messages", _drop_blanks),
     Pass("replace_media", "the model refuses pictures or files of this kind", _replace_media),
     Pass("place_thoughts", "thinking is refused behind that of another reply, or behind text", _place_thoughts),
-    Pass("tell_calls", "the model has no tools, so calls and results are told as text", _tell_calls),
+    Pass("tell_calls", "the model has no tools, so they are left out, and calls and results are told as text", _tell_calls),
     Pass("add_called_tools", "a history with calls is refused without its tools", _add_called_tools),
     Pass("message_rules", "the host demands another order or form of messages", _apply_rules),
     Pass("check_settings", "the settings have to agree with the model's rule", _check_settings),

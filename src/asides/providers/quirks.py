@@ -50,10 +50,9 @@ StreamOnly: TypeAlias = bool | Literal["thinking"]
 EmptyThinking: TypeAlias = bool | Literal["."]
 StructuredOutput: TypeAlias = Literal["json_schema", "json_object", "nothing"]
 
-MessageRule: TypeAlias = Literal["alternate", "system_first", "filled", "calls_as_text", "user_query"]
+MessageRule: TypeAlias = Literal["alternate", "system_first", "filled", "user_query"]
 """What a host demands of messages: user and assistant take turns · one system message, at the start · none is blank ·
-calls of tools and their results are told in the words of the user, since the model has no tools · a user says
-something"""
+a user says something"""
 
 ANY_TAGS: Tags = DEFAULT_TAGS
 """Every grammar that a server without a parser may leave in the content."""

@@ -243,7 +243,7 @@ OTHER_FIXES: dict[OtherKind, ListFixes] = {
         )
     ),
     "tools_unsupported": offer(
-        Fix(CALLS_TOLD, (("message_rules", ("calls_as_text",)),), code="calls_as_text", setting="messages"),
+        Fix(CALLS_TOLD, (("tools", False),), code="calls_as_text", setting="messages"),
     ),
     # Every plan fits the ids. Only the bytes of a client, which went out as they came, can have others.
     "call_ids_refused": offer(),

@@ -111,7 +111,6 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         efforts=(),
         tags=("think",),
         tools=False,
-        message_rules=("calls_as_text",),
         enforces=("alternation", "no_tools"),
         structured_output="nothing",
         source=f"{_CONVERSE}; unsure: no tools, no schema (docs.aws.amazon.com bedrock userguide "
