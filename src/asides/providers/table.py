@@ -67,6 +67,12 @@ def _replay(when: ReplayWhen, since: str, source: str, models: str = "*") -> Rep
     return ReplayRule(models=models, when=when, since=since, source=source)
 
 
+_OSS_IN_LOOPS = _replay(
+    "tool_turns",
+    "2026-11-19",
+    "openai/harmony docs/format.md: it needs its thinking in a tool loop; unsure: whether this host reads it",
+    "*gpt-oss*",
+)
 # Thinking of these makers goes back with its signature or not at all.
 _WITHOUT_SEAL = "OpenRouterTeam/ai-sdk-provider convert-to-openrouter-chat-messages.ts"
 _SEALED_AT_GATEWAYS = tuple(
@@ -1266,7 +1272,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("SAMBANOVA_API_KEY",),
         quirks=Quirks(tags=("think",)),
         models=HOSTED,
-        replay=(_replay("never", "2026-08", "docs.sambanova.ai names no field for it"),),
+        replay=(_OSS_IN_LOOPS, _replay("never", "2026-08", "docs.sambanova.ai names no field for it")),
         docs="https://docs.sambanova.ai/docs/en/build/reasoning",
         since="2026-11-15",
     ),
@@ -1476,7 +1482,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key="optional",
         quirks=Quirks(enforces=_TEMPLATE_RULES, output_with_tools=_SCHEMA_WITH_TOOLS),
         models=_with_templates(SELF_HOSTED),
-        replay=(_replay("never", "2026-08", "unsure: no document says that it is read"),),
+        replay=(_OSS_IN_LOOPS, _replay("never", "2026-08", "unsure: no document says that it is read")),
         docs="https://lmstudio.ai/docs/developer/openai-compat",
         since="2026-11-15",
     ),
@@ -1889,7 +1895,7 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("xiaomi", "xiaomi-mimo"),
         base_url="https://api.xiaomimimo.com/v1",
         key_env=("XIAOMI_MIMO_API_KEY", "MIMO_API_KEY"),
-        quirks=Quirks(tags=("think",), ask_by="thinking_toggle"),
+        quirks=Quirks(tags=("think",), ask_by="thinking_toggle", empty_thinking=True),
         models=(_toggled("mimo-*", "MiMo"),),
         replay=(_replay("tool_turns", "2026-11-18", "refusals of 2026: it must be passed back beside calls"),),
         docs="https://platform.xiaomimimo.com",
