@@ -25,7 +25,20 @@ from asides.values.messages import Message, user
 from asides.values.parts import Part, Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thought
 from tests.laws.conversations import ID_STYLES, REDACTED
-from tests.laws.theatre import HOME_HOUSES, ALL_HOUSES, KEY, SYSTEM, TOOLS, Act, Manner, Settings, Target, Theatre, opened, scene_of
+from tests.laws.theatre import (
+    ALL_HOUSES,
+    HOME_HOUSES,
+    KEY,
+    SYSTEM,
+    TOOLS,
+    Act,
+    Manner,
+    Settings,
+    Target,
+    Theatre,
+    opened,
+    scene_of,
+)
 
 TURNS = int(os.environ.get("ASIDES_TURNS", "2500"))
 BATCHES = 5

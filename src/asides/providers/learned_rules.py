@@ -19,8 +19,9 @@ LEARNABLE_RULES = frozenset(
     {
         *("thinking", "default", "efforts", "off_as_effort", "budget", "budget_excludes_effort", "forbids", "refuses"),
         *("forced_tools", "forced_tools_with_budget", "tools", "tools_while_thinking", "forms", "temperature"),
-        *("top_p", "begins_with_thinking", "prefix_bound", "account_bound", "prefill", "display", "max_output", "signed_calls"),
+        *("begins_with_thinking", "prefix_bound", "account_bound", "prefill", "display", "max_output", "signed_calls"),
         *("structured_output", "output_limit", "system_role", "replay_as", "ask_by", "interleaves", "effort_updates"),
+        "top_p",
     }
 )
 """The fields of a model's rule that a refusal can teach. A saved conversation is a file of others: it changes no
