@@ -184,3 +184,74 @@ def test_a_call_adds_the_words_of_a_user_where_a_template_wants_them(model: str,
     asked = asides.explain(model, [SYSTEM, CALLED, RESULT])
     assert [message["role"] for message in asked.body["messages"]] == roles
     assert ("turn_added" in [notice.code for notice in asked.notices]) is ("user" in roles)
+
+
+def blocks(role: str, *parts: Wire) -> Wire:
+    return {"role": role, "content": list(parts)}
+
+
+USED: Wire = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+USED_RESULT: Wire = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "blue"}
+CLAUDE, GPT, GPT_5, GEMINI = (
+    "anthropic:claude-opus-5",
+    "openai:gpt-4o",
+    "openai-responses:gpt-5",
+    "google:gemini-2.5-pro",
+)
+R_ASKED: Wire = {"type": "message", "role": "user", "content": "one"}
+R_CALL: Wire = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"}
+R_OUTPUT: Wire = {"type": "function_call_output", "output": "blue"}
+UNREADABLE = [
+    *(
+        Stuck(
+            CLAUDE, "Input should be a valid dictionary", [ASKED, blocks("assistant", {**USED, "input": given}), result]
+        )
+        for result in [blocks("user", USED_RESULT)]
+        for given in ("{}", '{"at": 1}', '{"at": 1', "", [], 5)
+    ),
+    Stuck(
+        CLAUDE,
+        "unexpected `tool_use_id`",
+        [ASKED, blocks("assistant", USED), blocks("user", {"type": "tool_result", "content": "blue"})],
+    ),
+    *(
+        Stuck(
+            GPT, "must be a response to a preceeding message", [*before, {**RESULT, "tool_call_id": given}, user("two")]
+        )
+        for before in ([ASKED], [ASKED, CALLED])
+        for given in (None, 5)
+    ),
+    Stuck(
+        GPT,
+        "must be a response to a preceeding message",
+        [ASKED, {**CALLED, "tool_calls": [CALL, {**CALL, "id": "c2"}]}, {"role": "tool", "content": "red"}, RESULT],
+    ),
+    Stuck(GPT_5, "No tool call found", [R_ASKED, R_CALL, R_OUTPUT]),
+    *(
+        Stuck(
+            GEMINI, "Please use a valid role", [G_ASKED, content(role, {"text": "A"}), content("user", {"text": "two"})]
+        )
+        for role in ("assistant", "ai")
+    ),
+]
+
+
+@pytest.mark.parametrize("stuck", UNREADABLE, ids=str)
+def test_a_history_that_no_importer_reads_is_reported_and_repaired(stuck: Stuck) -> None:
+    with pytest.raises(asides.ConfigError):
+        asides.explain(stuck.model, stuck.history)
+    test_a_stuck_history_is_reported_and_repaired(stuck)
+
+
+def test_arguments_that_are_text_are_kept() -> None:
+    history = [ASKED, blocks("assistant", {**USED, "input": '{"at": 1}'}), blocks("user", USED_RESULT)]
+    assert diagnose(history, CLAUDE).repaired[1]["content"][0]["input"] == {"at": 1}
+
+
+def test_a_result_without_an_id_answers_the_call_that_has_none() -> None:
+    calls = {**CALLED, "tool_calls": [CALL, {**CALL, "id": "c2"}]}
+    found = diagnose([ASKED, calls, {"role": "tool", "content": "red"}, RESULT], GPT).repaired
+    assert {item["tool_call_id"]: item["content"] for item in found if item["role"] == "tool"} == {
+        "c1": "blue",
+        "c2": "red",
+    }

@@ -118,8 +118,8 @@ RESULT_ORPHANED = Rule(
 INPUT_INVALID = Rule(
     kind="tool_arguments_invalid",
     text="{place}.tool_use.input: Input should be a valid dictionary",
-    since="2026-11",
-    source="anthropic-sdk-python 2.8 tool_use_block_param: input is an object; the words are those of the schema",
+    since="2024-12-31",
+    source="anthropics/anthropic-sdk-typescript#648; anthropics/claude-code#6696",
 )
 CONTAINER_MISSING = Rule(
     kind="tool_result_missing",
