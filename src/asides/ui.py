@@ -189,7 +189,7 @@ def _reject_unknown(options: Mapping[str, Any], known: type) -> None:
     names: frozenset[str] = known.__optional_keys__  # type: ignore[attr-defined]
     for name in options:
         if name not in names:
-            advice = suggest_name(name, names, f"Use {', '.join(sorted(names))}.")
+            advice = suggest_name(name, names, f"use {', '.join(sorted(names))}.")
             raise ConfigError(f"there is no option {name!r}. To do: {advice}")
 
 

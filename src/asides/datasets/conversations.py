@@ -75,7 +75,7 @@ def separate_response(value: object, settings: TagSettings) -> Separation:
 
 def _describe(problem: Exception) -> str:
     # The advice is for a person with one document, not for a list of rows.
-    return split_advice(str(problem))[0][:200]
+    return str(problem).partition(" To do: ")[0][:200]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

@@ -105,15 +105,6 @@ def from_status(
     return error
 
 
-def split_provider_advice(text: str) -> tuple[str, str]:
-    """The text of such an error in two: what the provider said, and the advice after it; "" without advice."""
-    for advice in (*_ADVICE.values(), *_ADVICE_FOR_KIND.values()):
-        said, mark, rest = text.rpartition(f" {advice}")
-        if mark:
-            return said, f"{advice}{rest}"
-    return text, ""
-
-
 def _choose_type(kind: RejectionKind | None, status: int, message: str, code: str | None) -> type[ProviderError]:
     """Choose the class of an error. A kind decides, whatever the status: relays answer bad requests with 429 or 502."""
     if kind is not None and kind != "opaque_provider_error":

@@ -116,10 +116,10 @@ def _read_dict(content: Mapping[Any, Any], maker: str) -> Part:
     if content.get("type") in _TEXT_TYPES and isinstance(content.get("text"), str) and len(content) == 2:
         return Text(content["text"])
     if "role" in content or "parts" in content:
-        advice = "Give the dict itself to ask(…) or to a conversation, which read dicts"
+        advice = "give the dict itself to ask(…) or to a conversation, which read dicts"
     else:
         advice = (
-            "Write Text(…), Image(…) or File(…); or give ask(…) the whole message as a dict, "
+            "write Text(…), Image(…) or File(…); or give ask(…) the whole message as a dict, "
             '{"role": "user", "content": […]}'
         )
     raise ConfigError(f"{maker}(…) got a dict, which has its meaning only in a provider's format. To do: {advice}.")
@@ -160,7 +160,7 @@ def check_call_id(call_id: object) -> None:
     """Raise ConfigError for an id that is not text; often the call itself was passed."""
     if not isinstance(call_id, str):
         is_call = isinstance(getattr(call_id, "id", None), str)
-        advice = "Write ToolResult(call.id, …)" if is_call else "Pass the id of the call"
+        advice = "write ToolResult(call.id, …)" if is_call else "pass the id of the call"
         raise ConfigError(
             f"ToolResult(…) takes the id of its call as text, not {describe_type(call_id)}. To do: {advice}."
         )

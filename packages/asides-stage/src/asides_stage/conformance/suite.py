@@ -99,7 +99,7 @@ class ProviderCheck:
             return Finding(self.name, "failed", problem.expected, problem.actual, problem.to_do), problem
         except (ConfigError, Unsupported) as problem:
             # These name what is missing, such as a method of the dialect, and hold no content.
-            message, to_do = split_advice(str(problem))
+            message, _, to_do = str(problem).partition(" To do: ")
             actual = f"{type(problem).__name__} was raised: {message}"
             return Finding(self.name, "failed", self.requirement, actual, to_do or "see what raised it."), problem
         except Exception as problem:  # noqa: BLE001 - the author needs to see what their code raises
