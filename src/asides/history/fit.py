@@ -5,6 +5,7 @@ message, nothing blank, and tools beside the calls of a history. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import is_
 
 import msgspec
 
@@ -19,18 +20,20 @@ from asides.values.errors import Unsupported
 from asides.values.media_types import MediaKind, find_kind
 from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
-from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.traits import HAS_CALLS, HAS_RESULTS, IS_BLANK, find_traits, list_calls
 
 SYSTEM_JOINED = "system messages have one place here; they were joined at the front"
 BLANKS_FILLED = "blank messages were left out, or got a word"
+SYSTEM_IN_USER = "this model takes no system message; instructions are in front of the first message of the user"
 NEIGHBOURS_JOINED = "messages of one role in a row were joined"
 CALLS_TOLD = "this model has no tools; earlier calls and their results were sent as text"
 BLANK = "(empty)"
 """The text that replaces a blank one, where a host refuses that."""
 
+_SERVER_CALL = "server_tool_use"
 _PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
 _FILE_NOTE = Text("[a file was here; it cannot be shown]")
 _WORDS: dict[MediaKind, str] = {"picture": "pictures", "audio": "sound", "video": "video", "pdf": "PDF files"}
@@ -46,6 +49,37 @@ def drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) ->
         return messages
     notices.append(Notice("blank_message_dropped", "empty messages were left out", "messages"))
     return filled
+
+
+def drop_unpaired_server_tools(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
+    """Drop calls of the provider's tools that never got their results, and results without their calls. A call may wait
+    for its result until the user asks something else.
+    """
+    tools = [part for message in messages for part in message.parts if isinstance(part, ServerTool)]
+    called = {part.id for part in tools if part.name == _SERVER_CALL}
+    answered = {part.id for part in tools if part.name.endswith("_tool_result")}
+    if called == answered:
+        return messages
+    question = find_question(messages)
+    kept: list[Message] = []
+    for place, message in enumerate(messages):
+        parts = tuple(
+            part
+            for part in message.parts
+            if not isinstance(part, ServerTool)
+            or not (
+                (part.name == _SERVER_CALL and part.id not in answered and place < question)
+                or (part.name.endswith("_tool_result") and part.name != "mcp_tool_result" and part.id not in called)
+            )
+        )
+        if len(parts) == len(message.parts):
+            kept.append(message)
+        elif parts:
+            kept.append(msgspec.structs.replace(message, parts=parts, source=None))
+    if len(kept) == len(messages) and all(map(is_, kept, messages)):
+        return messages
+    _report(notices, "server_tool_dropped", "calls of the provider's tools go back only with their results")
+    return tuple(kept)
 
 
 def add_called_tools(prompt: Prompt, facts: DialectFacts, notices: list[Notice]) -> Prompt:
@@ -117,6 +151,12 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
         if filled != messages:
             messages = filled
             _report(notices, "blank_message_dropped", BLANKS_FILLED)
+    if "system_in_user" in rules and system and system.strip():
+        place = next((number for number, message in enumerate(messages) if message.role == "user"), len(messages))
+        before = messages[place].parts if place < len(messages) else ()
+        first = Message("user", (Text(system), *before))
+        system, messages = None, (*messages[:place], first, *messages[place + 1 :])
+        _report(notices, "system_moved", SYSTEM_IN_USER)
     if "alternate" in rules:
         merged = _merge_neighbours(messages)
         if len(merged) < len(messages):
@@ -126,7 +166,7 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
         head = count_system_head(messages)
         messages = (*messages[:head], Message("user", (Text(OPENING),)), *messages[head:])
         _report(notices, "turn_added", "a user says something here; a short user message was added")
-    if messages is prompt.messages:
+    if messages is prompt.messages and system == prompt.system:
         return prompt
     return msgspec.structs.replace(prompt, system=system, messages=messages)
 

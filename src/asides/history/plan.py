@@ -19,6 +19,7 @@ from asides.history.fit import (
     add_called_tools,
     apply_rules,
     drop_blank_messages,
+    drop_unpaired_server_tools,
     replace_media,
     replace_refused,
     tell_calls,
@@ -179,6 +180,13 @@ def _pair_calls(draft: Draft) -> Draft:
     # Without its results, a message may be blank.
     draft = msgspec.structs.replace(draft, traits=draft.traits | find_traits(paired))
     return draft.change_messages(paired, notices)
+
+
+def _pair_server_tools(draft: Draft) -> Draft:
+    if not draft.traits & IS_BOUND or draft.target.dialect != "anthropic":
+        return draft
+    notices: list[Notice] = []
+    return draft.change_messages(drop_unpaired_server_tools(draft.prompt.messages, notices), notices)
 
 
 def _resume(draft: Draft) -> Draft:
@@ -342,6 +350,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("replay", "thinking and seals go back only to their maker, and by the model's replay rule", _replay),
     Pass("unique_ids", "providers refuse two calls with one id, and one without a name", _make_ids_unique),
     Pass("pair_calls", "providers refuse a call without a result, and a result without a call", _pair_calls),
+    Pass("pair_server_tools", "a call of the provider's tools goes back only with its result", _pair_server_tools),
     Pass("resume", "what the provider has stored is not sent again", _resume),
     Pass("drop_blanks", "some hosts refuse empty user messages", _drop_blanks),
     Pass("replace_media", "the model refuses pictures or files of this kind", _replace_media),

@@ -50,9 +50,9 @@ StreamOnly: TypeAlias = bool | Literal["thinking"]
 EmptyThinking: TypeAlias = bool | Literal["."]
 StructuredOutput: TypeAlias = Literal["json_schema", "json_object", "nothing"]
 
-MessageRule: TypeAlias = Literal["alternate", "system_first", "filled", "user_query"]
+MessageRule: TypeAlias = Literal["alternate", "system_first", "filled", "user_query", "system_in_user"]
 """What a host demands of messages: user and assistant take turns · one system message, at the start · none is blank ·
-a user says something"""
+a user says something · instructions are in the first message of the user"""
 
 ANY_TAGS: Tags = DEFAULT_TAGS
 """Every grammar that a server without a parser may leave in the content."""

@@ -43,6 +43,11 @@ LOOK_RESULT = content("user", g_result("look"))
 BOTH_RESULTS = content("user", g_result("look"), g_result("feel"))
 
 
+SEARCH: Wire = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+SEARCH_RESULT: Wire = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+MARK: Wire = {"cache_control": {"type": "ephemeral"}}
+
+
 class Stuck(NamedTuple):
     """A history that is refused, and words of the refusal."""
 
@@ -72,6 +77,34 @@ STUCK = [
         Stuck(model, NO_QUERY, history)
         for model in ("vllm:Qwen/Qwen3.5-27B", "llamacpp:Qwen3.6-35B-A3B", "lmstudio:qwen/qwen3.5-9b")
         for history in ([SYSTEM, CALLED, RESULT], [CALLED, RESULT], [SYSTEM])
+    ),
+    *(
+        Stuck("sglang:Qwen/Qwen3.5-27B", NO_QUERY, history)
+        for history in ([SYSTEM, CALLED, RESULT], [CALLED, RESULT], [SYSTEM])
+    ),
+    *(
+        Stuck(model, "System role not supported", history)
+        for model in ("vllm:google/gemma-2-9b-it", "sglang:google/gemma-1.1-7b-it", "llamacpp:gemma-2b-it")
+        for history in ([SYSTEM, user("one")], [SYSTEM, user("one"), SAID, user("two")], [ASKED, SAID, SYSTEM, ASKED])
+    ),
+    *(
+        Stuck("perplexity:sonar", "should alternate with assistant", history)
+        for history in ([ASKED, user("two")], [SYSTEM, ASKED, SAID, SAID, user("two")])
+    ),
+    *(Stuck(f"{name}:glm-4.6", "not received normally", [SYSTEM]) for name in ("zai", "zai-coding")),
+    *(
+        Stuck(
+            "anthropic:claude-opus-5",
+            words,
+            [ASKED, {"role": "assistant", "content": [*given, {"type": "text", "text": "A"}]}, user("two")],
+        )
+        for words, given in (
+            ("was found without a corresponding", [SEARCH]),
+            ("was found without a corresponding", [SEARCH, SEARCH_RESULT, {**SEARCH, "id": "srvtoolu_2"}]),
+            ("must have a corresponding `server_tool_use`", [SEARCH_RESULT]),
+            ("Extra inputs", [{"type": "thinking", "thinking": "hm", "signature": "c2ln", **MARK}]),
+            ("Extra inputs", [{"type": "redacted_thinking", "data": "c2ln", **MARK}]),
+        )
     ),
     Stuck("llamacpp:Qwen3.5-9B", "System message must be at the beginning", [ASKED, SYSTEM, SAID, user("two")]),
     *(

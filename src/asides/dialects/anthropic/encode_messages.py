@@ -49,11 +49,13 @@ class EncodedMessages(msgspec.Struct):
 
 def _accepts_field(holder: Mapping[str, Any], name: str, *, is_strict: bool, marks: bool) -> bool:
     # A request has few breakpoints. With `cache=` the rest is ours: those that were not read are dropped.
-    if not is_strict or name == "cache_control":
-        return marks or name != "cache_control"
+    known = BLOCK_FIELDS.get(str(holder.get("type")))
+    if name == "cache_control":
+        return marks and (known is None or name in known)
+    if not is_strict:
+        return True
     if "role" in holder:
         return holder["role"] == "system" and name == "output_config"
-    known = BLOCK_FIELDS.get(str(holder.get("type")))
     return known is None or name in known
 
 

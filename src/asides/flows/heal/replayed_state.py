@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from asides.flows.heal.refused_request import Fix, ListFixes, PlacedToken, RefusedRequest, offer
-from asides.history.fit import BLANKS_FILLED, NEIGHBOURS_JOINED, SYSTEM_JOINED
+from asides.history.fit import BLANKS_FILLED, NEIGHBOURS_JOINED, SYSTEM_IN_USER, SYSTEM_JOINED
 from asides.history.replay import NOT_LED, NOT_THINKING
 from asides.values.messages import Prompt
 from asides.values.parts import ServerTool, ToolCall, UnknownPart
@@ -317,6 +317,12 @@ _PUT_SYSTEM_FIRST = offer(
         (("message_rules", ("system_first",)),),
         code="system_moved",
         setting="messages",
+    ),
+    Fix(
+        SYSTEM_IN_USER,
+        (("message_rules", ("alternate", "system_first", "system_in_user")),),
+        code="system_moved",
+        setting="system",
     ),
 )
 
