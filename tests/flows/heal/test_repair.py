@@ -20,7 +20,7 @@ from asides.history.plan import plan
 from asides.providers.find import find_provider, find_target
 from asides.providers.learned_rules import MEMORY, forget
 from asides.values.errors import AsidesError, BadRequest, ProviderError, Unsupported
-from asides.values.messages import Message, Prompt, assistant, user
+from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.rejections import KINDS
 from asides.values.thinking import Seal, Thought
@@ -881,3 +881,23 @@ def test_every_collected_body_leads_to_few_requests_and_an_end() -> None:
                     ask(served.url, model, history, **options)
                 assert 1 <= served.count() - before <= 4, row["id"]
                 assert not MEMORY
+
+
+def test_a_last_message_of_the_system_is_put_first_where_a_user_must_speak_last() -> None:
+    text = "invalid request: the last message must be of the role 'user' or 'tool'."
+    history = [user("?"), assistant("Yes."), user("And?"), system("Be brief.")]
+
+    def refuse(body: Body) -> Any:
+        return None if body["messages"][-1]["role"] == "user" else {"message": text}
+
+    with refusing(refuse) as served:
+        reply = ask(served.url, CHAT, history)
+        assert (codes(reply), served.count()) == (["system_moved"], 2)
+        assert [message["role"] for message in served.bodies[-1]["messages"]] == ["system", "user", "assistant", "user"]
+
+
+def test_a_prompt_without_a_user_gets_one_where_it_counts_as_empty() -> None:
+    said = openai_error("The prompt parameter was not received normally.", code="1213")
+    with refusing(lambda body: None if any(each["role"] == "user" for each in body["messages"]) else said) as served:
+        reply = ask(served.url, "fireworks:glm-4p6", [system("Be brief.")])
+        assert ("turn_added" in codes(reply), served.count()) == (True, 2)

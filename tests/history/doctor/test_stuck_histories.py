@@ -234,13 +234,14 @@ CLAUDE, GPT, GPT_5, GEMINI = (
 R_ASKED: Wire = {"type": "message", "role": "user", "content": "one"}
 R_CALL: Wire = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"}
 R_OUTPUT: Wire = {"type": "function_call_output", "output": "blue"}
+NO_OBJECTS: list[Any] = ["{}", '{"at": 1}', '{"at": 1', "", [], 5]
 UNREADABLE = [
     *(
         Stuck(
             CLAUDE, "Input should be a valid dictionary", [ASKED, blocks("assistant", {**USED, "input": given}), result]
         )
         for result in [blocks("user", USED_RESULT)]
-        for given in ("{}", '{"at": 1}', '{"at": 1', "", [], 5)
+        for given in NO_OBJECTS
     ),
     Stuck(
         CLAUDE,

@@ -15,7 +15,7 @@ from asides.dialects.refused_fields import has_field
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, offer
 from asides.flows.heal.refused_thinking import fix_thinking
 from asides.flows.heal.replayed_state import NO_EFFORT_MESSAGES, drop_all_thoughts, send_whole_history
-from asides.history.fit import CALLS_TOLD
+from asides.history.fit import CALLS_TOLD, SYSTEM_JOINED
 from asides.providers.provider import Sampled
 from asides.providers.refusals import OtherKind
 from asides.providers.switches.table import EXCLUSIVE
@@ -127,7 +127,9 @@ _END_WITH_USER = offer(
         (("prefill", "never"),),
         code="prefill_adjusted",
         setting="messages",
-    )
+    ),
+    # A message of the system may be the last one, too.
+    Fix(SYSTEM_JOINED, (("message_rules", ("system_first",)),), code="system_moved", setting="messages"),
 )
 
 

@@ -329,6 +329,7 @@ _PUT_SYSTEM_FIRST = offer(
 
 def _fill_blanks(refused: RefusedRequest) -> Iterator[Fix]:
     yield Fix(BLANKS_FILLED, (("message_rules", ("filled",)),), setting="messages")
+    yield _ADD_QUERY
     yield from drop_all_thoughts(refused)
 
 
