@@ -243,8 +243,8 @@ def _contradict(claim: Claim, rule: ModelRule, row: Provider) -> Iterator[tuple[
     pictures = merge_facts(rule, row.quirks).pictures
     if claim.pictures is not None and claim.pictures != pictures:
         yield "pictures", _to_word(pictures), _to_word(claim.pictures)
-    if claim.tools is not None and claim.tools != rule.tools:
-        yield "tools", _to_word(rule.tools), _to_word(claim.tools)
+    if claim.tools is not None and claim.tools != (rule.tools is True):
+        yield "tools", _to_word(rule.tools is True), _to_word(claim.tools)
     forced = bool(rule.forced_tools)
     if claim.forced_tools is not None and claim.forced_tools != forced:
         yield "forced tools", _to_word(forced), _to_word(claim.forced_tools)

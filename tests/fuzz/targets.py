@@ -14,6 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,6 +23,7 @@ import asides
 from asides.agents.tools.executor import BadArguments
 from asides.agents.tools.function_tool import tool
 from asides.conversations.store.sqlite import SqliteStore
+from asides.datasets.parquet import clean_row, iterate_parquet
 from asides.dialects import DIALECTS, plain_row
 from asides.flows.call import Call, Policy
 from asides.flows.exchange import Exchange
@@ -33,6 +35,7 @@ from asides.values.messages import Message, Prompt, user
 from asides.values.parts import Text, ToolCall, ToolResult, read_arguments
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
+from asides_batch.parquet_rows import read_parquet
 from asides_stage.conformance.response_bodies import add_unknown_fields, read_documents, replace_documents
 from tests.fuzz.bodies import SECRET, Body, draw_body, draw_error, draw_model_list, mutate_body
 from tests.fuzz.mutations import draw_value, mutate_bytes, mutate_document, split_randomly, write_json
@@ -40,6 +43,9 @@ from tests.fuzz.relayed import MODELS, fuzz_relayed_replies, fuzz_relayed_reques
 from tests.loopback import ReceivedRequest, serving
 
 CRASHES: Counter[str] = Counter()
+pa: Any = import_module("pyarrow")
+parquet: Any = import_module("pyarrow.parquet")
+_TIMEOUT = asides.Timeout(connect=2, first_byte=2, idle=2, total=4)
 
 
 class Finding(AssertionError):
@@ -256,6 +262,33 @@ def _change_row(rng: random.Random, connection: sqlite3.Connection) -> None:
     connection.execute(f'UPDATE "{table}" SET "{column}" = ?', (other,))
 
 
+# --- data sets --------------------------------------------------------------------------------------------------------
+
+
+def fuzz_parquet(rng: random.Random) -> None:
+    """A Parquet file of any values with changed bytes, read as questions, audited, and read as rows."""
+    values = [
+        {"id": "a", "prompt": "2 + 2", "messages": [{"role": "user", "content": "<think>?"}], "n": 1.5, "at": None}
+    ]
+    changed = mutate_document(rng, values) if rng.random() < 0.5 else values
+    rows = [row for row in changed if isinstance(row, dict)] if isinstance(changed, list) else []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        try:
+            parquet.write_table(pa.Table.from_pylist(rows or values), path)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError, UnicodeError):
+            return  # no table has these values
+        if rng.random() < 0.6:
+            path.write_bytes(mutate_bytes(rng, path.read_bytes()))
+        with _typed_errors("parquet, questions"):
+            for question in read_parquet(path, "rows.parquet"):
+                repr(question)
+        with _typed_errors("parquet, rows"):
+            for some, _ in iterate_parquet(path, "rows.parquet"):
+                for row in some:
+                    json.dumps(clean_row(row, "row"))
+
+
 # --- arguments of tools -----------------------------------------------------------------------------------------------
 
 
@@ -278,8 +311,6 @@ def fuzz_arguments(rng: random.Random) -> None:
 
 
 # --- sockets ----------------------------------------------------------------------------------------------------------
-
-_TIMEOUT = asides.Timeout(connect=2, first_byte=2, idle=2, total=4)
 
 
 def _draw_response(rng: random.Random) -> bytes:
@@ -355,6 +386,7 @@ TARGETS: dict[str, Callable[[random.Random], None]] = {
     "conversations": fuzz_conversations,
     "doctor": fuzz_doctor,
     "stores": fuzz_stores,
+    "parquet": fuzz_parquet,
     "arguments": fuzz_arguments,
     "sockets": fuzz_sockets,
     "relayed requests": _find(fuzz_relayed_requests),

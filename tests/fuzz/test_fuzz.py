@@ -9,7 +9,14 @@ import pytest
 from tests.fuzz.targets import TARGETS
 
 # Inputs per target, by what they cost.
-_COUNTS = {"decoders": 150, "calls": 150, "stores": 12, "sockets": 40, "conversations": 100, "relayed requests": 150}
+_COUNTS = {
+    "decoders": 150,
+    "calls": 150,
+    "stores": 12,
+    "sockets": 40,
+    "conversations": 100,
+    "relayed requests": 150,
+}
 
 
 @pytest.mark.parametrize("target", TARGETS)

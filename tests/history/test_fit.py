@@ -153,7 +153,9 @@ def test_calls_and_results_are_told_by_the_user(messages: list[Message], told: l
         "look ?": "[The assistant called look. It returned:]\nblue",
     }
     notices: list[Notice] = []
-    fit = tell_calls((user("?"), *messages, user("!")), notices)
+    prompt = Prompt((user("?"), *messages, user("!")), tools=(Tool("look"),))
+    planned = tell_calls(prompt, find_target("bedrock:us.deepseek.r1-v1:0", base_url="http://127.0.0.1:1"), notices)
+    fit = planned.messages
     said = [
         "picture" if isinstance(part, Image) else part.text
         for message in fit[1:-1]
@@ -165,7 +167,8 @@ def test_calls_and_results_are_told_by_the_user(messages: list[Message], told: l
     ]
     assert not any(isinstance(part, (ToolCall, ToolResult)) for message in fit for part in message.parts)
     assert {message.role for message in fit} <= {"user", "assistant"}
-    assert codes(notices) == ["calls_as_text"]
+    assert planned.tools == ()
+    assert codes(notices) == ["calls_as_text", "tools_dropped"]
 
 
 # --- arguments of calls -----------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from asides.providers.find import find_row, find_rule, list_providers, plain_row
 from asides.providers.provider import Provider, Target
 from asides.providers.quirks import fits_glob
 from asides.providers.settle import settle
-from asides.values.errors import ConfigError, InvalidThinking
+from asides.values.errors import ConfigError, InvalidThinking, Unsupported
 from asides.values.messages import Message, Prompt, Sampling, system, user
 from asides.values.parts import Part, ToolCall, ToolResult
 from asides.values.thinking import EFFORTS, Origin, Seal, Thinking, Thought
@@ -258,7 +258,7 @@ def check_law(asked: Asked, target: Target, on_conflict: OnConflict) -> None:
     """Assert that the rules accept the request. Only on_conflict="raise" may refuse to send one."""
     try:
         broken = find_broken(asked.prompt(target), target, on_conflict)
-    except InvalidThinking:
+    except (InvalidThinking, Unsupported):
         assert on_conflict == "raise"
         return
     found = [

@@ -126,6 +126,41 @@ ALL_HOUSES: dict[str, House] = {
 }
 
 
+# At their own rows: the stage answers for every provider, and no request names an address (ASIDES_STAGE).
+HOME_HOUSES: dict[str, House] = {
+    **ALL_HOUSES,
+    **{
+        model: House(model, "nothing", None)
+        for model in (
+            *("bedrock:us.deepseek.r1-v1:0", "bedrock:zai.glm-4.7", "bedrock:ai21.jamba-1-5-large-v1:0"),
+            *("bedrock:qwen.qwen3-32b-v1:0", "bedrock:writer.palmyra-x5-v1:0", "bedrock:cohere.command-r-plus-v1:0"),
+            *("openai:gpt-5.6", "azure:gpt-5", "github-copilot:claude-sonnet-4.5", "openai-compatible:some-model"),
+            *("vertex:gemini-3-pro-preview", "gemini-compatible:gemini-3-pro-preview", "meta-ai:muse-wonder-1"),
+            *("anthropic-openai:claude-opus-4-6", "bedrock-anthropic:us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+            *("vertex-anthropic:claude-opus-5-5", "foundry-anthropic:claude-opus-5", "anthropic-compatible:claude-x"),
+            *("kimi-anthropic:kimi-k2.6", "zai-anthropic:glm-4.7", "ollama-anthropic:qwen3"),
+            *("llamacpp-anthropic:qwen3", "vllm-anthropic:qwen3", "bedrock-mantle:openai.gpt-6-sol"),
+            *("bedrock-openai:openai.gpt-oss-120b-1:0", "ollama-openai:qwen3", "ollama-cloud:gpt-oss:120b"),
+            *("perplexity:sonar", "perplexity:sonar-reasoning-pro", "together:google/gemma-3-27b-it"),
+            *("together:deepseek-ai/DeepSeek-R1", "huggingface:deepseek-ai/DeepSeek-R1", "deepinfra:zai-org/GLM-4.6"),
+            *("huggingface:mistralai/Mixtral-8x7B-Instruct-v0.1", "huggingface:openai/gpt-oss-120b"),
+            *("sambanova:gpt-oss-120b", "nvidia:meta/llama-3.3-70b-instruct", "nvidia:openai/gpt-oss-120b"),
+            *("openrouter:minimax/minimax-m2", "openrouter:z-ai/glm-4.6", "openrouter:meta-llama/llama-4-maverick"),
+            *("sglang:Qwen/Qwen3.5-27B", "lmstudio:google/gemma-3-12b", "lmstudio:openai/gpt-oss-20b"),
+            *("mistralrs:Qwen/Qwen3-8B", "gpustack:qwen3", "vllm:google/gemma-2-9b-it", "mimo:mimo-v2.5-pro"),
+            *("zai-coding:glm-4.7", "zai:glm-5.2", "mistral:mistral-medium-latest", "cerebras:gpt-oss-120b"),
+            *("novita:minimax/minimax-m2", "nebius:openai/gpt-oss-120b", "baseten:zai-org/GLM-4.6"),
+            *("fireworks:accounts/fireworks/models/gpt-oss-120b", "wandb:openai/gpt-oss-120b", "venice:qwen3-235b"),
+            *("avian:deepseek/deepseek-v3.2", "cloudflare:@cf/openai/gpt-oss-120b", "crusoe:qwen3-32b"),
+            *("doubleword:qwen3-32b", "doubao:doubao-seed-1.6", "tencent:hunyuan-t1", "watsonx:openai/gpt-oss-120b"),
+            *("vercel-gateway:anthropic/claude-sonnet-4.5", "snowflake:claude-sonnet-4-5", "heroku:claude-4-5-sonnet"),
+            *("databricks:databricks-claude-sonnet-4-5", "writer:palmyra-x5", "portkey:gpt-5"),
+            *("pydantic-gateway:gpt-5", "mirascope-router:gpt-5"),
+        )
+    },
+}
+
+
 class Target(NamedTuple):
     """A house on one of the stages."""
 
@@ -135,7 +170,7 @@ class Target(NamedTuple):
     @property
     def origin(self) -> tuple[str, int]:
         """Who the thoughts of this house belong to: a provider at an address, whichever of its endpoints is asked."""
-        name = ALL_HOUSES[self.house].provider
+        name = HOME_HOUSES[self.house].provider
         return find_provider(name).host or name, self.stage
 
 
@@ -198,6 +233,13 @@ class Theatre:
         self._awaiting = asides.AsyncClient()
         self.heals = False
         """Whether a request may be refused and repaired."""
+        self.at_home = False
+        """Whether requests name no address: ASIDES_STAGE names the first stage."""
+
+    @property
+    def first_url(self) -> str:
+        """The address of the first stage."""
+        return self._stages[0].url
 
     def open(self) -> None:
         """Open the doors."""
@@ -224,7 +266,7 @@ class Theatre:
         settings: Settings = AS_USUAL,
     ) -> Act:
         """What came of it. Raises `Refused` where the house did not take the first and only request."""
-        house = ALL_HOUSES[target.house]
+        house = HOME_HOUSES[target.house]
         options: dict[str, Any] = self.options(target, settings)
         options |= {"system": settings.system, "tools": list(settings.tools) or None, **dict(settings.more)}
         events: list[Event] = []
@@ -276,9 +318,9 @@ class Theatre:
     def options(self, target: Target, settings: Settings = AS_USUAL) -> dict[str, Any]:
         """What a house needs to be told."""
         return {
-            "base_url": self.address(target),
+            **({} if self.at_home else {"base_url": self.address(target)}),
             "api_key": settings.key,
-            "thinking": ALL_HOUSES[target.house].thinking if settings.thinking is None else settings.thinking,
+            "thinking": HOME_HOUSES[target.house].thinking if settings.thinking is None else settings.thinking,
             "retries": 0,
             "timeout": 20,
         }

@@ -464,3 +464,17 @@ def test_pain_B2_a_host_that_never_inlines_is_taken_at_its_word(model: str) -> N
 def test_pain_B1_each_host_is_read_in_the_grammars_that_its_models_write(model: str, content: str) -> None:
     text, thinking = _parts(_decoded(model, {"content": content}))
     assert (text, (thinking or "").strip()) == ("42", "plan")
+
+
+@pytest.mark.parametrize(
+    ("model", "when"),
+    [
+        ("lmstudio:openai/gpt-oss-20b", "tool_turns"),
+        ("sambanova:gpt-oss-120b", "tool_turns"),
+        ("lmstudio:qwen3", "never"),
+        ("sambanova:DeepSeek-R1", "never"),
+    ],
+)
+def test_gpt_oss_gets_its_thinking_back_in_a_tool_loop(model: str, when: str) -> None:
+    target = find_target(model)
+    assert target.provider.replay_rule(target.model).when == when

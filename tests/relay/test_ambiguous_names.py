@@ -47,6 +47,16 @@ REFUSED = [
     ("anthropic", CHAT + ', "max_tokens": 9, "thinking": {"type": "disabled", "type": "enabled"}', "thinking.type"),
     ("cohere", CHAT + ', "Messages": []', "Messages"),
     ("ollama", CHAT + ', "options": {"num_predict": 9, "Num_Predict": 99999}', "options.Num_Predict"),
+    ("ollama", CHAT + ', "options": {"Num_Ctx": 9999999}', "options.Num_Ctx"),
+    (
+        "anthropic",
+        CHAT + ', "max_tokens": 9, "tools": [{"type": "web_search_20250305", "Max_Uses": 99}]',
+        "tools.Max_Uses",
+    ),
+    ("openai_chat", CHAT + ', "web_search_options": {"Search_Context_Size": "high"}', "web_search_options.Search_"),
+    ("openai_chat", CHAT + ', "plugins": [{"id": "web", "maxResults": 99}]', "plugins.maxResults"),
+    ("openai_chat", CHAT + ', "provider": {"Order": ["x"]}', "provider.Order"),
+    ("openai_chat", CHAT + ', "provider": {"allowFallbacks": true}', "provider.allowFallbacks"),
     # Inside of objects, and in both spellings that Google takes.
     ("gemini", GEMINI + ', "generationConfig": {}, "generation_config": {"candidateCount": 8}', "generation_config"),
     ("gemini", GEMINI + ', "generationConfig": {"candidateCount": 1, "candidate_count": 8}', "generationConfig."),

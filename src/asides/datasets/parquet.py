@@ -45,7 +45,7 @@ def open_parquet(path: Path, name: str) -> Generator[Any]:
             if double := next((each for each, times in Counter(file.schema_arrow.names).items() if times > 1), None):
                 raise ConfigError(f"{name} has two columns {double[:40]!r}. Give each its own name.")
             yield file
-    except (OSError, import_module("pyarrow").ArrowException) as problem:
+    except (OSError, UnicodeDecodeError, import_module("pyarrow").ArrowException) as problem:
         words = str(problem).partition("\n")[0][:200]
         raise ConfigError(f"{name} cannot be read as Parquet: {words}. Check that the file is whole.") from None
 
@@ -59,7 +59,8 @@ def iterate_parquet(
         known = None if columns is None else [each for each in columns if each in file.schema_arrow.names]
         for batch in file.iter_batches(batch_size=_ROWS, columns=known):
             done += batch.num_rows
-            yield _to_rows(batch, name), done / total
+            # A damaged file may say that it has no rows.
+            yield _to_rows(batch, name), done / total if total else 1.0
 
 
 def _to_rows(batch: Any, name: str) -> list[dict[str, Any]]:

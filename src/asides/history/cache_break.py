@@ -256,7 +256,7 @@ def _find_changed_decision(old: Sequence[Decision], new: Sequence[Decision], num
 
 
 _TELLS: Mapping[str, tuple[str, ...]] = {
-    "tools": ("tools_added",),
+    "tools": ("tools_added", "tools_dropped"),
     "system": ("system_moved",),
     "thinking": ("thinking_paused", "thinking_dropped", "effort_kept", "thinking_kept"),
     "": ("blank_message_dropped", "prefill_adjusted", "turn_added", "orphan_tool_result", "message_not_sent"),

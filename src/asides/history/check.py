@@ -11,7 +11,7 @@ from asides.dialects import find_facts
 from asides.history.turns import ends_with_assistant, has_open_thoughts, lacks_thinking
 from asides.providers.find import find_rule
 from asides.providers.provider import ModelRule, Sampled, Target
-from asides.values.errors import InvalidThinking
+from asides.values.errors import InvalidThinking, Unsupported
 from asides.values.messages import Message, Prompt, Sampling
 from asides.values.notices import Notice
 from asides.values.parts import Text
@@ -52,6 +52,18 @@ def check_request(prompt: Prompt, target: Target, on_conflict: OnConflict, notic
     return _RequestCheck(prompt, target, on_conflict, notices).run()
 
 
+def drop_tools(prompt: Prompt, target: Target, notices: list[Notice]) -> Prompt:
+    """Leave out the tools that the model does not take, with a notice."""
+    taken = tuple(tool for tool in prompt.tools if tool.native and target.rule.tools == "native")
+    if len(taken) == len(prompt.tools):
+        return prompt
+    notices.append(Notice("tools_dropped", f"{target.provider.name}:{target.model} takes no tools", "tools"))
+    prompt = msgspec.structs.replace(prompt, tools=taken)
+    if taken or (prompt.tool_choice is None and prompt.parallel_tool_calls is None):
+        return prompt
+    return msgspec.structs.replace(prompt, tool_choice=None, parallel_tool_calls=None)
+
+
 class _RequestCheck:
     """The check of one prompt against one model's rule."""
 
@@ -59,6 +71,7 @@ class _RequestCheck:
         self.prompt = prompt
         self.target = target
         self.rule: ModelRule = target.rule
+        self.on_conflict = on_conflict
         # A rule that is only assumed, or learned from a refusal, never refuses anything.
         self.adjusts = on_conflict == "adjust" or target.rule.assumed or bool(target.learned)
         self.notices = notices
@@ -70,6 +83,8 @@ class _RequestCheck:
 
     def run(self) -> Prompt:
         """Return the checked prompt: the same one if nothing changes."""
+        if self.prompt.tools and self.rule.tools is not True:
+            self.prompt = self._check_tools()
         prompt = self.prompt
         thinking = self._check_amount(prompt.thinking)
         thinking, max_tokens = self._check_budget(thinking)
@@ -103,6 +118,23 @@ class _RequestCheck:
         if thinking is not prompt.thinking:
             changes["thinking"] = thinking
         return msgspec.structs.replace(prompt, **changes) if changes else prompt
+
+    def _check_tools(self) -> Prompt:
+        """Leave out tools that the model does not take. A first question raises, since its caller wants tools; a
+        conversation that began with another model continues without them.
+        """
+        found: list[Notice] = []
+        fitting = drop_tools(self.prompt, self.target, found)
+        is_first = not any(message.role == "assistant" for message in self.prompt.messages)
+        if found and is_first and self.on_conflict == "raise":
+            if self.adjusts:
+                return self.prompt  # learned from a refusal: the server decides
+            raise Unsupported(
+                f"{self.model_name} takes no tools. Leave them out, ask a model that takes tools, or pass "
+                "on_conflict='adjust'."
+            )
+        self.notices += found
+        return fitting
 
     def _report_conflict(
         self, code: str, message: str, *, setting: str, asked: object, sent: object, advice: str

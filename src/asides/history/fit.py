@@ -5,6 +5,7 @@ message, nothing blank, and tools beside the calls of a history. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import is_
 
 import msgspec
 
@@ -12,7 +13,7 @@ from asides.dialects.dialect import DialectFacts
 from asides.dialects.http_body import encode_json
 from asides.dialects.media import find_media_type
 from asides.dialects.message_encoder import OPENING
-from asides.history.check import OnConflict
+from asides.history.check import OnConflict, drop_tools
 from asides.history.turns import count_system_head, find_question
 from asides.providers.provider import Facts, Target
 from asides.providers.quirks import MessageRule
@@ -20,19 +21,21 @@ from asides.values.errors import Unsupported
 from asides.values.media_types import MediaKind, find_kind
 from asides.values.messages import Message, Prompt, join_system_texts
 from asides.values.notices import Notice
-from asides.values.parts import Commentary, File, Image, Part, Refusal, Text, ToolCall, ToolResult
+from asides.values.parts import Commentary, File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.traits import HAS_CALLS, HAS_RESULTS, IS_BLANK, find_traits, list_calls
 
 SYSTEM_JOINED = "system messages have one place here; they were joined at the front"
 BLANKS_FILLED = "blank messages were left out, or got a word"
+SYSTEM_IN_USER = "this model takes no system message; instructions are in front of the first message of the user"
 NEIGHBOURS_JOINED = "messages of one role in a row were joined"
 CALLS_TOLD = "this model has no tools; earlier calls and their results were sent as text"
 ARGUMENTS_EMPTIED = "arguments that are not a JSON object were sent as an empty one"
 BLANK = "(empty)"
 """The text that replaces a blank one, where a host refuses that."""
 
+_SERVER_CALL = "server_tool_use"
 _PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
 _FILE_NOTE = Text("[a file was here; it cannot be shown]")
 _WORDS: dict[MediaKind, str] = {"picture": "pictures", "audio": "sound", "video": "video", "pdf": "PDF files"}
@@ -50,6 +53,37 @@ def drop_blank_messages(messages: tuple[Message, ...], notices: list[Notice]) ->
     return filled
 
 
+def drop_unpaired_server_tools(messages: tuple[Message, ...], notices: list[Notice]) -> tuple[Message, ...]:
+    """Drop calls of the provider's tools that never got their results, and results without their calls. A call may wait
+    for its result until the user asks something else.
+    """
+    tools = [part for message in messages for part in message.parts if isinstance(part, ServerTool)]
+    called = {part.id for part in tools if part.name == _SERVER_CALL}
+    answered = {part.id for part in tools if part.name.endswith("_tool_result")}
+    if called == answered:
+        return messages
+    question = find_question(messages)
+    kept: list[Message] = []
+    for place, message in enumerate(messages):
+        parts = tuple(
+            part
+            for part in message.parts
+            if not isinstance(part, ServerTool)
+            or not (
+                (part.name == _SERVER_CALL and part.id not in answered and place < question)
+                or (part.name.endswith("_tool_result") and part.name != "mcp_tool_result" and part.id not in called)
+            )
+        )
+        if len(parts) == len(message.parts):
+            kept.append(message)
+        elif parts:
+            kept.append(msgspec.structs.replace(message, parts=parts, source=None))
+    if len(kept) == len(messages) and all(map(is_, kept, messages)):
+        return messages
+    _report(notices, "server_tool_dropped", "calls of the provider's tools go back only with their results")
+    return tuple(kept)
+
+
 def add_called_tools(prompt: Prompt, facts: DialectFacts, notices: list[Notice]) -> Prompt:
     """Add the tools that the history calls, by name, to a request without tools: the host refuses it otherwise."""
     names = dict.fromkeys(call.name for call in list_calls(prompt.messages))
@@ -64,14 +98,15 @@ def add_called_tools(prompt: Prompt, facts: DialectFacts, notices: list[Notice])
     return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice, parallel_tool_calls=None)
 
 
-def tell_calls(messages: Sequence[Message], notices: list[Notice]) -> tuple[Message, ...]:
-    """Replace calls and their results by the user's words about them, for a model that has no tools.
+def tell_calls(prompt: Prompt, target: Target, notices: list[Notice]) -> Prompt:
+    """Replace calls and their results by the user's words about them, and leave the tools out, for a model that has no
+    tools.
 
     They are not put into the mouth of the model: it would imitate them. A turn that only called is left out.
     """
     told: list[Message] = []
     calls: dict[str, ToolCall] = {}
-    for message in messages:
+    for message in prompt.messages:
         calls.update((call.id, call) for call in message.tool_calls)
         if not find_traits((message,)) & (HAS_CALLS | HAS_RESULTS):
             told.append(message)
@@ -82,7 +117,7 @@ def tell_calls(messages: Sequence[Message], notices: list[Notice]) -> tuple[Mess
         elif any(isinstance(part, Text) and part.text.strip() for part in parts):
             told.append(msgspec.structs.replace(message, parts=parts, source=None))
     _report(notices, "calls_as_text", CALLS_TOLD)
-    return tuple(told)
+    return drop_tools(msgspec.structs.replace(prompt, messages=tuple(told)), target, notices)
 
 
 def _tell(part: Part, calls: Mapping[str, ToolCall]) -> Sequence[Part]:
@@ -123,6 +158,12 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
         if filled != messages:
             messages = filled
             _report(notices, "blank_message_dropped", BLANKS_FILLED)
+    if "system_in_user" in rules and system and system.strip():
+        place = next((number for number, message in enumerate(messages) if message.role == "user"), len(messages))
+        before = messages[place].parts if place < len(messages) else ()
+        first = Message("user", (Text(system), *before))
+        system, messages = None, (*messages[:place], first, *messages[place + 1 :])
+        _report(notices, "system_moved", SYSTEM_IN_USER)
     if "alternate" in rules:
         merged = _merge_neighbours(messages)
         if len(merged) < len(messages):
@@ -132,7 +173,7 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
         head = count_system_head(messages)
         messages = (*messages[:head], Message("user", (Text(OPENING),)), *messages[head:])
         _report(notices, "turn_added", "a user says something here; a short user message was added")
-    if messages is prompt.messages:
+    if messages is prompt.messages and system == prompt.system:
         return prompt
     return msgspec.structs.replace(prompt, system=system, messages=messages)
 

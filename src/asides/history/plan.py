@@ -19,6 +19,7 @@ from asides.history.fit import (
     add_called_tools,
     apply_rules,
     drop_blank_messages,
+    drop_unpaired_server_tools,
     replace_media,
     replace_refused,
     tell_calls,
@@ -186,6 +187,13 @@ def _pair_calls(draft: Draft) -> Draft:
     return draft.change_messages(paired, notices)
 
 
+def _pair_server_tools(draft: Draft) -> Draft:
+    if not draft.traits & IS_BOUND or draft.target.dialect != "anthropic":
+        return draft
+    notices: list[Notice] = []
+    return draft.change_messages(drop_unpaired_server_tools(draft.prompt.messages, notices), notices)
+
+
 def _resume(draft: Draft) -> Draft:
     state = draft.prompt.state
     if state == _NO_STATE:
@@ -264,13 +272,10 @@ def _place_thoughts(draft: Draft) -> Draft:
 
 
 def _tell_calls(draft: Draft) -> Draft:
-    target = draft.target
-    if not draft.traits & (HAS_CALLS | HAS_RESULTS):
-        return draft
-    if "calls_as_text" not in (*target.facts.message_rules, *target.restrictions.message_rules):
+    if draft.target.rule.tools is True or not draft.traits & (HAS_CALLS | HAS_RESULTS):
         return draft
     notices: list[Notice] = []
-    return draft.change_messages(tell_calls(draft.prompt.messages, notices), notices)
+    return draft.change(tell_calls(draft.prompt, draft.target, notices), notices)
 
 
 def _add_called_tools(draft: Draft) -> Draft:
@@ -350,11 +355,12 @@ PASSES: tuple[Pass, ...] = (
     Pass("replay", "thinking and seals go back only to their maker, and by the model's replay rule", _replay),
     Pass("unique_ids", "providers refuse two calls with one id, and one without a name", _make_ids_unique),
     Pass("pair_calls", "providers refuse a call without a result, and a result without a call", _pair_calls),
+    Pass("pair_server_tools", "a call of the provider's tools goes back only with its result", _pair_server_tools),
     Pass("resume", "what the provider has stored is not sent again", _resume),
     Pass("drop_blanks", "some hosts refuse empty user messages", _drop_blanks),
     Pass("replace_media", "the model refuses pictures or files of this kind", _replace_media),
     Pass("place_thoughts", "thinking is refused behind that of another reply, or behind text", _place_thoughts),
-    Pass("tell_calls", "the model has no tools, so calls and results are told as text", _tell_calls),
+    Pass("tell_calls", "the model has no tools: they are left out, and calls are told as text", _tell_calls),
     Pass("add_called_tools", "a history with calls is refused without its tools", _add_called_tools),
     Pass("message_rules", "the host demands another order or form of messages", _apply_rules),
     Pass("check_settings", "the settings have to agree with the model's rule", _check_settings),

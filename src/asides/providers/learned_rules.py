@@ -18,9 +18,10 @@ from asides.values.messages import Message
 LEARNABLE_RULES = frozenset(
     {
         *("thinking", "default", "efforts", "off_as_effort", "budget", "budget_excludes_effort", "forbids", "refuses"),
-        *("forced_tools", "forced_tools_with_budget", "tools_while_thinking", "forms", "temperature", "top_p"),
+        *("forced_tools", "forced_tools_with_budget", "tools", "tools_while_thinking", "forms", "temperature"),
         *("begins_with_thinking", "prefix_bound", "account_bound", "prefill", "display", "max_output", "signed_calls"),
         *("structured_output", "output_limit", "system_role", "replay_as", "ask_by", "interleaves", "effort_updates"),
+        "top_p",
     }
 )
 """The fields of a model's rule that a refusal can teach. A saved conversation is a file of others: it changes no

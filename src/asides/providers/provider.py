@@ -89,7 +89,9 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Settings that it refuses or ignores while thinking."""
     forced_tools: bool | Literal["required", "never"] = True
     """Whether it takes a forced tool_choice while thinking. "required": but no tool's name; "never": nor while off."""
-    tools: bool = True
+    tools: bool | Literal["native"] = True
+    """Whether it takes tools. "native": only those of its provider. Others are left out of its requests, and calls of
+    a history are told in the words of the user."""
     tools_while_thinking: bool | Literal["off"] = True
     """Whether it accepts tools while thinking, in the dialect of its row. "off": only with thinking turned off."""
     tools_need_off: bool = False

@@ -51,11 +51,10 @@ EmptyThinking: TypeAlias = bool | Literal["."]
 StructuredOutput: TypeAlias = Literal["json_schema", "json_object", "nothing"]
 
 MessageRule: TypeAlias = Literal[
-    "alternate", "system_first", "filled", "calls_as_text", "user_query", "object_arguments"
+    "alternate", "system_first", "filled", "user_query", "system_in_user", "object_arguments"
 ]
 """What a host demands of messages: user and assistant take turns · one system message, at the start · none is blank ·
-calls of tools and their results are told in the words of the user, since the model has no tools · a user says
-something · the arguments of calls are JSON objects"""
+a user says something · instructions are in the first message of the user · the arguments of calls are JSON objects"""
 
 ANY_TAGS: Tags = DEFAULT_TAGS
 """Every grammar that a server without a parser may leave in the content."""

@@ -67,6 +67,12 @@ def _replay(when: ReplayWhen, since: str, source: str, models: str = "*") -> Rep
     return ReplayRule(models=models, when=when, since=since, source=source)
 
 
+_OSS_IN_LOOPS = _replay(
+    "tool_turns",
+    "2026-11-19",
+    "openai/harmony docs/format.md: it needs its thinking in a tool loop; unsure: whether this host reads it",
+    "*gpt-oss*",
+)
 # Thinking of these makers goes back with its signature or not at all.
 _WITHOUT_SEAL = "OpenRouterTeam/ai-sdk-provider convert-to-openrouter-chat-messages.ts"
 _SEALED_AT_GATEWAYS = tuple(
@@ -322,7 +328,7 @@ _INTERACTIONS_ONLY: tuple[ModelRule, ...] = (
             efforts=(),
             endpoint="interactions",
             named_in="agent",
-            tools=False,
+            tools="native",
             output_with_tools=False,
             since="2026-11-18",
             source=_AGENTS,
@@ -354,14 +360,17 @@ _GEMINI_INTERACTIONS = ModelVariant(
 )
 # --- the exceptions of chat templates ---------------------------------------------------------------------------------
 
-# vLLM, llama.cpp and LM Studio pass them on. Qwen3.5 and later: "System message must be at the beginning."
+# vLLM, SGLang, llama.cpp and LM Studio pass them on. Qwen3.5 and later: "System message must be at the beginning."
 # (nashsu/llm_wiki#45, 2026-04-21; joshuadavidthomas/opencode-agent-memory#11, 2026-04-07), "No user query found in
 # messages." (vllm-project/vllm#36432, 2026-03-09). Gemma and other older models: roles must alternate.
 _RAISING_QWENS = ("*qwen3.8*", "*qwen3.[5-9]*")
+# "System role not supported": raise_exception in the templates of Gemma 1 and 2. That of Gemma 3 moves it itself.
+_WITHOUT_SYSTEM = ("*gemma-[12]-*", "*gemma-1.1-*", "*gemma-[27]b*", "*gemma2*")
 _TEMPLATE_RULES: tuple[tuple[str, ...], ...] = (
     ("system_first", "*qwen3.[5-9]*"),
     ("user_query", "*qwen3.[5-9]*"),
     ("template_alternation", *ALTERNATING_TEMPLATES),
+    ("template_without_system", *_WITHOUT_SYSTEM),
 )
 
 
@@ -384,7 +393,16 @@ def _with_templates(rules: tuple[ModelRule, ...]) -> tuple[ModelRule, ...]:
         )
         for models in ALTERNATING_TEMPLATES
     )
-    return (*demanding, *alternating, *(rule for rule in rules if rule.models == "*"))
+    without_system = (
+        ModelRule(
+            models=models,
+            message_rules=("alternate", "system_first", "system_in_user"),
+            since="2024-07-27",
+            source="the chat template of google/gemma-2-9b-it",
+        )
+        for models in _WITHOUT_SYSTEM
+    )
+    return (*demanding, *without_system, *alternating, *(rule for rule in rules if rule.models == "*"))
 
 
 # --- llama.cpp's server, on any machine -------------------------------------------------------------------------------
@@ -900,7 +918,8 @@ PROVIDERS: tuple[Provider, ...] = (
         own_hosts=("open.bigmodel.cn",),
         key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
         quirks=Quirks(
-            enforces=("not_disabled", "one_pair_error"),
+            enforces=("not_disabled", "one_pair_error", "asked"),
+            message_rules=("user_query",),
             tags=(),
             ask_by="thinking_toggle",
             structured_output="json_object",
@@ -922,7 +941,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url="https://api.z.ai/api/coding/paas/v4",
         key_env=("ZAI_API_KEY", "ZHIPU_API_KEY", "ZHIPUAI_API_KEY"),
         quirks=Quirks(
-            enforces=("not_disabled", "one_pair_error"),
+            enforces=("not_disabled", "one_pair_error", "asked"),
+            message_rules=("user_query",),
             tags=(),
             ask_by="thinking_toggle",
             structured_output="json_object",
@@ -1269,7 +1289,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key_env=("SAMBANOVA_API_KEY",),
         quirks=Quirks(tags=("think",)),
         models=HOSTED,
-        replay=(_replay("never", "2026-08", "docs.sambanova.ai names no field for it"),),
+        replay=(_OSS_IN_LOOPS, _replay("never", "2026-08", "docs.sambanova.ai names no field for it")),
         docs="https://docs.sambanova.ai/docs/en/build/reasoning",
         since="2026-11-15",
     ),
@@ -1348,7 +1368,11 @@ PROVIDERS: tuple[Provider, ...] = (
         title="Perplexity",
         base_url="https://api.perplexity.ai",
         key_env=("PERPLEXITY_API_KEY", "PPLX_API_KEY"),
-        quirks=Quirks(tags=("think",)),
+        quirks=Quirks(
+            tags=("think",),
+            message_rules=("alternate", "system_first"),
+            enforces=("alternating_users", "leading_system"),
+        ),
         models=(
             *(
                 ModelRule(
@@ -1442,8 +1466,9 @@ PROVIDERS: tuple[Provider, ...] = (
             ask_by="template_and_effort",
             output_with_tools=_SCHEMA_WITH_TOOLS,
             continues="final_message",  # sglang srt/entrypoints/openai/protocol.py, 2026-08
+            enforces=_TEMPLATE_RULES,
         ),
-        models=SELF_HOSTED,
+        models=_with_templates(SELF_HOSTED),
         replay=(_replay("tool_turns", "2026-08-22", "sglang srt/entrypoints/openai/protocol.py"),),
         docs="https://docs.sglang.ai/advanced_features/separate_reasoning.html",
         since="2026-11-15",
@@ -1479,7 +1504,7 @@ PROVIDERS: tuple[Provider, ...] = (
         key="optional",
         quirks=Quirks(enforces=_TEMPLATE_RULES, output_with_tools=_SCHEMA_WITH_TOOLS),
         models=_with_templates(SELF_HOSTED),
-        replay=(_replay("never", "2026-08", "unsure: no document says that it is read"),),
+        replay=(_OSS_IN_LOOPS, _replay("never", "2026-08", "unsure: no document says that it is read")),
         docs="https://lmstudio.ai/docs/developer/openai-compat",
         since="2026-11-15",
     ),
@@ -1892,7 +1917,7 @@ PROVIDERS: tuple[Provider, ...] = (
         aliases=("xiaomi", "xiaomi-mimo"),
         base_url="https://api.xiaomimimo.com/v1",
         key_env=("XIAOMI_MIMO_API_KEY", "MIMO_API_KEY"),
-        quirks=Quirks(tags=("think",), ask_by="thinking_toggle"),
+        quirks=Quirks(tags=("think",), ask_by="thinking_toggle", empty_thinking=True),
         models=(_toggled("mimo-*", "MiMo"),),
         replay=(_replay("tool_turns", "2026-11-18", "refusals of 2026: it must be passed back beside calls"),),
         docs="https://platform.xiaomimimo.com",

@@ -49,6 +49,9 @@ _INSIDE = (
     *("candidateCount", "candidate_count", "maxOutputTokens", "max_output_tokens", "maxTokens", "max_tokens"),
     *("max_new_tokens", "num_predict", "include_usage", "latency", "type", "model", "models", "max_completion_tokens"),
     *("container", "file_ids", "vector_store_ids", "effort", "budget_tokens", "thinkingBudget", "thinking_budget"),
+    # Searches of the host, and the upstreams of a gateway.
+    *("max_uses", "max_num_results", "max_results", "max_content_tokens", "search_context_size", "num_ctx"),
+    *("order", "only", "ignore", "sort", "allow_fallbacks", "max_price"),
 )
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 

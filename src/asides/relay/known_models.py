@@ -127,4 +127,5 @@ def _describe(model_id: str, name: str | None, rule: ModelRule, row: Provider) -
         types = tuple(form for form in rule.forms if form != "disabled") if thinks else ()
         thinking = ThinkingInfo(thinks, rule.thinking == "always", types, rule.efforts if thinks else None)
     facts = rule.context, rule.max_output, thinking
-    return ModelInfo(model_id, name, None, *facts, tools=rule.tools, pictures=merge_facts(rule, row.quirks).pictures)
+    pictures = merge_facts(rule, row.quirks).pictures
+    return ModelInfo(model_id, name, None, *facts, tools=rule.tools is True, pictures=pictures)

@@ -300,3 +300,14 @@ def test_a_host_may_want_calls_together() -> None:
 def test_an_empty_file_is_refused() -> None:
     with pytest.raises(Unsupported, match="neither data, an address nor an id"):
         items_of(user(msgspec.convert({"type": "file"}, File)))
+
+
+def test_a_blank_message_of_the_model_is_not_sent_unless_reasoning_needs_it() -> None:
+    seal = Seal("encrypted", "gAAA", origin=None)
+    for parts, kinds in (
+        ((Text(""),), []),
+        ((Text(" \n"), ToolCall("c1", "look", {})), ["function_call"]),
+        ((Thought("", "hidden", seals=(seal,)), Text("")), ["reasoning", "message"]),
+    ):
+        items = encode_items(Prompt((user("?"), Message("assistant", parts), user("!"))), target(), [])
+        assert [item.get("type", "message") for item in items[1:-1]] == kinds

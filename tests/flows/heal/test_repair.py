@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 import asides
 from asides.flows.heal import refused_settings, refused_thinking, replayed_state
-from asides.providers.find import find_provider
+from asides.history.plan import plan
+from asides.providers.find import find_provider, find_target
 from asides.providers.learned_rules import MEMORY, forget
-from asides.values.errors import AsidesError, BadRequest, ProviderError
-from asides.values.messages import Message, assistant, user
+from asides.values.errors import AsidesError, BadRequest, ProviderError, Unsupported
+from asides.values.messages import Message, Prompt, assistant, system, user
 from asides.values.parts import ToolCall, ToolResult
 from asides.values.rejections import KINDS
 from asides.values.thinking import Seal, Thought
@@ -29,6 +30,7 @@ from tests.strict_servers import Body, anthropic_error, message_of, openai_error
 
 KEY = "sk-heal-123456"
 CHAT = "openai-compatible:m"
+R1 = "bedrock:us.deepseek.r1-v1:0"
 CLAUDE = "anthropic:made-up-1"
 GPT = "openai-responses:gpt-5"
 LOOK = Tool("look", "Look.", {"type": "object", "properties": {"at": {"type": "string"}}})
@@ -458,13 +460,56 @@ def test_a_history_with_tools_goes_to_a_model_without_as_text(model: str, said: 
         assert served.count() == requests + 1
 
 
-def test_tools_that_the_caller_gives_to_a_model_without_are_an_error() -> None:
+@pytest.mark.parametrize("model", ["bedrock:writer.palmyra-x5-v1:0", "ollama-openai:x", "openrouter:some/model", CHAT])
+@pytest.mark.parametrize("history", [CALLED, [user("?"), assistant("Yes."), user("And?")]], ids=["calls", "no calls"])
+def test_a_conversation_with_tools_moves_to_a_model_without(model: str, history: list[Message]) -> None:
+    bedrock = model.startswith("bedrock")
+    said = {"message": "This model doesn't support tool use."} if bedrock else openai_error("m does not support tools")
+    with refusing(lambda body: said if _uses_tools(body) else None) as served:
+        url = served.base if bedrock else served.url
+        reply = ask(url, model, history, tools=[LOOK], tool_choice="auto")
+        assert ("tools_dropped" in codes(reply), served.count()) == (True, 2)
+        forget()
+        ask(url, model, [*history, message_of(reply), user("And?")], tools=[LOOK])
+        assert served.count() == 3
+
+
+def test_tools_of_a_first_question_to_a_model_without_are_an_error() -> None:
     said = openai_error("m does not support tools")
     with refusing(lambda body: said if _uses_tools(body) else None) as served:
         with pytest.raises(BadRequest):
-            ask(served.url, CHAT, CALLED, tools=[LOOK])
+            ask(served.url, CHAT, "?", tools=[LOOK])
+        ask(served.url, CHAT, CALLED, tools=[LOOK])
+        # What that taught is not an error of the caller: the server decides.
         with pytest.raises(BadRequest):
             ask(served.url, CHAT, "?", tools=[LOOK])
+        assert served.count() == 4
+        reply = ask(served.url, CHAT, "?", tools=[LOOK], on_conflict="adjust")
+        assert ("tools_dropped" in codes(reply), served.count()) == (True, 5)
+
+
+def test_a_conversation_with_tools_moves_to_a_known_model_without() -> None:
+    said = {"message": "This model doesn't support tool use."}
+    with refusing(lambda body: said if _uses_tools(body) else None) as served:
+        chat = asides.Conversation(tools=[LOOK])
+        options: dict[str, Any] = {"base_url": served.base, "api_key": KEY, "retries": 0}
+        with pytest.raises(Unsupported, match=r"takes no tools\. Leave them out, ask a model that takes tools"):
+            chat.ask("?", model=R1, **options)
+        reply = chat.ask("?", model=R1, on_conflict="adjust", **options)
+        assert ("tools_dropped" in codes(reply), served.count()) == (True, 1)
+    with refusing(lambda body: said if _uses_tools(body) and len(served.bodies) > 1 else None) as served:
+        chat, options["base_url"] = asides.Conversation(tools=[LOOK]), served.base
+        chat.ask("?", model="bedrock:us.meta.llama4-maverick-17b-instruct-v1:0", **options)
+        reply = chat.ask("And?", model=R1, **options)
+        assert ("tools_dropped" in codes(reply), served.count()) == (True, 2)
+        assert [LOOK.name in json.dumps(body) for body in served.bodies] == [True, False]
+
+
+def test_a_model_with_native_tools_alone_loses_only_the_others() -> None:
+    prompt = Prompt((user("?"),), tools=(LOOK, Tool("web_search", native={"type": "web_search"})))
+    planned = plan(prompt, find_target("xai:grok-4.20-multi-agent"), on_conflict="adjust")
+    assert [tool.name for tool in planned.prompt.tools] == ["web_search"]
+    assert [notice.code for notice in planned.notices] == ["tools_dropped"]
 
 
 def test_a_model_that_takes_no_items_of_reasoning_is_learned_once() -> None:
@@ -835,3 +880,23 @@ def test_every_collected_body_leads_to_few_requests_and_an_end() -> None:
                     ask(served.url, model, history, **options)
                 assert 1 <= served.count() - before <= 4, row["id"]
                 assert not MEMORY
+
+
+def test_a_last_message_of_the_system_is_put_first_where_a_user_must_speak_last() -> None:
+    text = "invalid request: the last message must be of the role 'user' or 'tool'."
+    history = [user("?"), assistant("Yes."), user("And?"), system("Be brief.")]
+
+    def refuse(body: Body) -> Any:
+        return None if body["messages"][-1]["role"] == "user" else {"message": text}
+
+    with refusing(refuse) as served:
+        reply = ask(served.url, CHAT, history)
+        assert (codes(reply), served.count()) == (["system_moved"], 2)
+        assert [message["role"] for message in served.bodies[-1]["messages"]] == ["system", "user", "assistant", "user"]
+
+
+def test_a_prompt_without_a_user_gets_one_where_it_counts_as_empty() -> None:
+    said = openai_error("The prompt parameter was not received normally.", code="1213")
+    with refusing(lambda body: None if any(each["role"] == "user" for each in body["messages"]) else said) as served:
+        reply = ask(served.url, "fireworks:glm-4p6", [system("Be brief.")])
+        assert ("turn_added" in codes(reply), served.count()) == (True, 2)

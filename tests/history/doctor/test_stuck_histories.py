@@ -43,6 +43,11 @@ LOOK_RESULT = content("user", g_result("look"))
 BOTH_RESULTS = content("user", g_result("look"), g_result("feel"))
 
 
+SEARCH: Wire = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+SEARCH_RESULT: Wire = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+MARK: Wire = {"cache_control": {"type": "ephemeral"}}
+
+
 class Stuck(NamedTuple):
     """A history that is refused, and words of the refusal."""
 
@@ -72,6 +77,34 @@ STUCK = [
         Stuck(model, NO_QUERY, history)
         for model in ("vllm:Qwen/Qwen3.5-27B", "llamacpp:Qwen3.6-35B-A3B", "lmstudio:qwen/qwen3.5-9b")
         for history in ([SYSTEM, CALLED, RESULT], [CALLED, RESULT], [SYSTEM])
+    ),
+    *(
+        Stuck("sglang:Qwen/Qwen3.5-27B", NO_QUERY, history)
+        for history in ([SYSTEM, CALLED, RESULT], [CALLED, RESULT], [SYSTEM])
+    ),
+    *(
+        Stuck(model, "System role not supported", history)
+        for model in ("vllm:google/gemma-2-9b-it", "sglang:google/gemma-1.1-7b-it", "llamacpp:gemma-2b-it")
+        for history in ([SYSTEM, user("one")], [SYSTEM, user("one"), SAID, user("two")], [ASKED, SAID, SYSTEM, ASKED])
+    ),
+    *(
+        Stuck("perplexity:sonar", "should alternate with assistant", history)
+        for history in ([ASKED, user("two")], [SYSTEM, ASKED, SAID, SAID, user("two")])
+    ),
+    *(Stuck(f"{name}:glm-4.6", "not received normally", [SYSTEM]) for name in ("zai", "zai-coding")),
+    *(
+        Stuck(
+            "anthropic:claude-opus-5",
+            words,
+            [ASKED, {"role": "assistant", "content": [*given, {"type": "text", "text": "A"}]}, user("two")],
+        )
+        for words, given in (
+            ("was found without a corresponding", [SEARCH]),
+            ("was found without a corresponding", [SEARCH, SEARCH_RESULT, {**SEARCH, "id": "srvtoolu_2"}]),
+            ("must have a corresponding `server_tool_use`", [SEARCH_RESULT]),
+            ("Extra inputs", [{"type": "thinking", "thinking": "hm", "signature": "c2ln", **MARK}]),
+            ("Extra inputs", [{"type": "redacted_thinking", "data": "c2ln", **MARK}]),
+        )
     ),
     Stuck("llamacpp:Qwen3.5-9B", "System message must be at the beginning", [ASKED, SYSTEM, SAID, user("two")]),
     *(
@@ -184,3 +217,75 @@ def test_a_call_adds_the_words_of_a_user_where_a_template_wants_them(model: str,
     asked = asides.explain(model, [SYSTEM, CALLED, RESULT])
     assert [message["role"] for message in asked.body["messages"]] == roles
     assert ("turn_added" in [notice.code for notice in asked.notices]) is ("user" in roles)
+
+
+def blocks(role: str, *parts: Wire) -> Wire:
+    return {"role": role, "content": list(parts)}
+
+
+USED: Wire = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+USED_RESULT: Wire = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "blue"}
+CLAUDE, GPT, GPT_5, GEMINI = (
+    "anthropic:claude-opus-5",
+    "openai:gpt-4o",
+    "openai-responses:gpt-5",
+    "google:gemini-2.5-pro",
+)
+R_ASKED: Wire = {"type": "message", "role": "user", "content": "one"}
+R_CALL: Wire = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"}
+R_OUTPUT: Wire = {"type": "function_call_output", "output": "blue"}
+NO_OBJECTS: list[Any] = ["{}", '{"at": 1}', '{"at": 1', "", [], 5]
+UNREADABLE = [
+    *(
+        Stuck(
+            CLAUDE, "Input should be a valid dictionary", [ASKED, blocks("assistant", {**USED, "input": given}), result]
+        )
+        for result in [blocks("user", USED_RESULT)]
+        for given in NO_OBJECTS
+    ),
+    Stuck(
+        CLAUDE,
+        "unexpected `tool_use_id`",
+        [ASKED, blocks("assistant", USED), blocks("user", {"type": "tool_result", "content": "blue"})],
+    ),
+    *(
+        Stuck(
+            GPT, "must be a response to a preceeding message", [*before, {**RESULT, "tool_call_id": given}, user("two")]
+        )
+        for before in ([ASKED], [ASKED, CALLED])
+        for given in (None, 5)
+    ),
+    Stuck(
+        GPT,
+        "must be a response to a preceeding message",
+        [ASKED, {**CALLED, "tool_calls": [CALL, {**CALL, "id": "c2"}]}, {"role": "tool", "content": "red"}, RESULT],
+    ),
+    Stuck(GPT_5, "No tool call found", [R_ASKED, R_CALL, R_OUTPUT]),
+    *(
+        Stuck(
+            GEMINI, "Please use a valid role", [G_ASKED, content(role, {"text": "A"}), content("user", {"text": "two"})]
+        )
+        for role in ("assistant", "ai")
+    ),
+]
+
+
+@pytest.mark.parametrize("stuck", UNREADABLE, ids=str)
+def test_a_history_that_no_importer_reads_is_reported_and_repaired(stuck: Stuck) -> None:
+    with pytest.raises(asides.ConfigError):
+        asides.explain(stuck.model, stuck.history)
+    test_a_stuck_history_is_reported_and_repaired(stuck)
+
+
+def test_arguments_that_are_text_are_kept() -> None:
+    history = [ASKED, blocks("assistant", {**USED, "input": '{"at": 1}'}), blocks("user", USED_RESULT)]
+    assert diagnose(history, CLAUDE).repaired[1]["content"][0]["input"] == {"at": 1}
+
+
+def test_a_result_without_an_id_answers_the_call_that_has_none() -> None:
+    calls = {**CALLED, "tool_calls": [CALL, {**CALL, "id": "c2"}]}
+    found = diagnose([ASKED, calls, {"role": "tool", "content": "red"}, RESULT], GPT).repaired
+    assert {item["tool_call_id"]: item["content"] for item in found if item["role"] == "tool"} == {
+        "c1": "blue",
+        "c2": "red",
+    }

@@ -54,6 +54,6 @@ def test_the_first_rule_that_matches_is_the_one_of_its_family(
 
 
 def test_what_is_signed_goes_back_and_every_rule_has_a_date_and_a_source() -> None:
-    assert [rule.when for rule in BEDROCK_REPLAY] == ["never", "never", "never", "tool_turns", "tool_turns", "sealed"]
+    assert [rule.when for rule in BEDROCK_REPLAY] == ["never"] * 2 + ["tool_turns"] * 5 + ["sealed"]
     assert without_proof(BEDROCK_REPLAY) == []
     assert without_proof(BEDROCK_MODELS) == []

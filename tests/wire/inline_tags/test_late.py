@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -125,3 +126,95 @@ def test_a_tag_that_is_left_in_the_answer_is_reported(source: str, position: Pos
                 splitter.feed(chunk)
             splitter.finish()
             assert splitter.left_tag is left
+
+
+QUOTED = [
+    '{"a":"</think>"}',
+    'The tag "</think>" closes a thought.',
+    "<code></think></code>",
+    "<p>Use <code>a </think> b</code>.",
+    "Write:\n\n    </think>\n\nDone.",
+    'Write:\n\n\tx = 1\n\n\ty("</think>")\n',
+    "a “</think>” b",
+    "„</think>“ x",
+    "use '</think>' here",
+    "f('</think>')",
+    'say "close with </think> now" please',
+    '{\n  "a": "x </think> y",\n  "b": 1\n}',
+    '["say \\"hi\\" </think> now"]',
+    "<pre>\n</think>\n</pre>\nend",
+    'x = "</think>"',
+    '{"a": " </think> " }',
+    "A «</think>» B",
+    '"</think>"',
+    "‘</think>’ x",
+    "<code>\na\n</think>\n</code>",
+    '{"a":"</think>","b":"</think>"}',
+    '"[/THINK]" is it',
+    'Say "</think>".',
+    "(“[/THINK]”)",
+]
+SPLIT = [
+    'hidden "half</think>answer',
+    'hidden "half</think>answer "x" y',
+    'hidden "half</think>"Answer" he said',
+    'hid "x" den</think>answer "y"',
+    "don't</think>I can't",
+    "hidden\n    </think>\nanswer",
+    "- a\n\n    - b</think>answer",
+    "hidden <code> tags</think>answer",
+    'hidden</think>"answer"',
+    'hidden"</think>"answer"',
+    '5\'10" tall</think>say "x"',
+    'hidden </think>\n{"a": "b"}',
+    'a: "b\n</think>answer "c"',
+    '{"x": "hidden\n</think>{"a":"b"}',
+    "hidden “half</think>answer “x” y",
+    "  \n    hidden</think>answer",
+    "hidden\n<pre>\n</think>answer",
+    'I say "so</think>\n\n"Well"',
+]
+
+
+@pytest.mark.parametrize("source", QUOTED)
+def test_a_quoted_close_stays_in_the_answer_in_any_chunking(source: str) -> None:
+    whole = Separated(source, None)
+    assert separate(source) == whole
+    assert separate_late(list(source)) == whole
+    for at in range(len(source)):
+        assert separate_late([source[:at], source[at:]]) == whole, at
+
+
+@pytest.mark.parametrize("source", SPLIT)
+def test_a_close_that_only_follows_a_quotation_mark_ends_the_thinking(source: str) -> None:
+    thought, _, answer = source.partition("</think>")
+    whole = separate(source)
+    assert (whole.thinking, whole.text) == (thought, answer.lstrip())
+    assert separate_late(list(source)) == whole
+    for at in range(len(source)):
+        assert separate_late([source[:at], source[at:]]) == whole, at
+
+
+@pytest.mark.parametrize(
+    "repeated", ['"</think>', '\\"x', "</think> ", "'</think>' ", "    </think>\n", "a <code></think>", "</code "]
+)
+@pytest.mark.parametrize("opening", ["", '"</think>', '{"a": "', "<code>\n", "a\n\n", "“"])
+def test_quotes_are_found_in_linear_time(opening: str, repeated: str) -> None:
+    def count(number: int) -> int:
+        splitter, steps = Splitter(None, late=True), 0
+
+        def step(*_: object) -> None:
+            nonlocal steps
+            steps += 1
+
+        sys.setprofile(step)
+        try:
+            for character in opening + repeated * number:
+                splitter.feed(character)
+            splitter.finish()
+        finally:
+            sys.setprofile(None)
+        return steps
+
+    count(10)  # compiles the patterns
+    assert count(400) < 6 * count(100)

@@ -81,7 +81,7 @@ def choose_strategy(output_type: OutputType[Any], prompt: Prompt, target: Target
     shapes_only = quirks.schema_words == "shapes"
     if takes == "json_schema" and (not shapes_only or simplify_schema(schema.schema) is not None):
         return Strategy("native", two_phase=two_phase, shapes_only=shapes_only, notices=two_phase_notices)
-    if rule.tools and (rule.tools_while_thinking or not prompt.thinking.wanted):
+    if rule.tools is True and (rule.tools_while_thinking or not prompt.thinking.wanted):
         by_name = rule.forced_tools is True
         forced = not thinks or (by_name and (prompt.thinking.budget is None or rule.forced_tools_with_budget))
         return Strategy("tool", tool=_find_free_name(prompt), forced=forced, notices=(_BY_TOOL,))

@@ -51,12 +51,15 @@ def _accepts_field(
     holder: Mapping[str, Any], name: str, *, notices: list[Notice], is_strict: bool, marks: bool
 ) -> bool:
     # A request has few breakpoints. With `cache=` the rest is ours: those that were not read are dropped.
-    if not is_strict or name == "cache_control":
-        return marks or name != "cache_control"
+    known = BLOCK_FIELDS.get(str(holder.get("type")))
+    if name == "cache_control":
+        return marks and (known is None or name in known)
+    if not is_strict:
+        return True
     if "role" in holder:
         is_known = holder["role"] == "system" and name == "output_config"
     else:
-        is_known = name in BLOCK_FIELDS.get(str(holder.get("type")), (name,))
+        is_known = known is None or name in known
     if not is_known:
         report_field(notices, name)
     return is_known

@@ -96,6 +96,12 @@ EMPTY_PARTS = Rule(
     since="2024-05",
     source="ai.google.dev api/generate-content",
 )
+ROLE = Rule(
+    kind=None,
+    text="Please use a valid role: user, model.",
+    since="2025-03-26",
+    source="langgenius/dify-official-plugins#566",
+)
 BOTH = Rule(
     kind="reasoning_params_conflict",
     text="You can only set only one of thinking budget and thinking level.",
@@ -141,6 +147,7 @@ NOT_ENABLED = Rule(
     since="2025-05-27",
     source="lobehub/lobehub#7985",
 )
+_ROLES = ("user", "model", "function", "tool")
 RULES = tuple(value for value in globals().values() if isinstance(value, Rule))
 
 
@@ -150,6 +157,9 @@ def check(request: WireRequest, target: Target) -> Iterator[BrokenRule]:
     # Vertex has words of its own.
     is_cloud = "cloud_words" in target.facts.enforces
     yield from _check_thinking(request.body, target, is_cloud=is_cloud)
+    for place, content in enumerate(contents):
+        if content.get("role", "user") not in _ROLES:
+            yield ROLE.broken(f"contents[{place}].role")
     yield from _check_order(contents)
     yield from _check_encoding(contents)
     if target.rule.signed_calls:

@@ -271,6 +271,9 @@ class _ItemEncoder:
                 case _:
                     leave_out(part, "assistant", self.notices)
         items = [_simplify_message(item) for item in self.drop_last_reasoning(items)]
+        if not any(item.get("type") == "reasoning" for item in items):
+            # A blank message says nothing, and xAI refuses it. A reasoning item needs what follows it.
+            items = [item for item in items if not _is_blank(item)]
         if self.quirks.call_order == "grouped":
             items.sort(key=lambda item: item.get("type") == "function_call")
         return items if self.can_have_ids(items) else [_drop_id(item) for item in items]
@@ -399,6 +402,10 @@ def _simplify_message(item: Wire) -> Wire:
             return {"role": "assistant", "content": text}
         case _:
             return item
+
+
+def _is_blank(item: Wire) -> bool:
+    return item.keys() == {"role", "content"} and isinstance(item["content"], str) and not item["content"].strip()
 
 
 def _drop_id(item: Wire) -> Wire:

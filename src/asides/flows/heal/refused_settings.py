@@ -15,7 +15,7 @@ from asides.dialects.refused_fields import has_field
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, offer
 from asides.flows.heal.refused_thinking import fix_thinking
 from asides.flows.heal.replayed_state import NO_EFFORT_MESSAGES, drop_all_thoughts, send_whole_history
-from asides.history.fit import CALLS_TOLD
+from asides.history.fit import CALLS_TOLD, SYSTEM_JOINED
 from asides.providers.provider import Sampled
 from asides.providers.refusals import OtherKind
 from asides.providers.switches.table import EXCLUSIVE
@@ -127,7 +127,9 @@ _END_WITH_USER = offer(
         (("prefill", "never"),),
         code="prefill_adjusted",
         setting="messages",
-    )
+    ),
+    # A message of the system may be the last one, too.
+    Fix(SYSTEM_JOINED, (("message_rules", ("system_first",)),), code="system_moved", setting="messages"),
 )
 
 
@@ -243,7 +245,7 @@ OTHER_FIXES: dict[OtherKind, ListFixes] = {
         )
     ),
     "tools_unsupported": offer(
-        Fix(CALLS_TOLD, (("message_rules", ("calls_as_text",)),), code="calls_as_text", setting="messages"),
+        Fix(CALLS_TOLD, (("tools", False),), code="calls_as_text", setting="messages"),
     ),
     # Every plan fits the ids. Only the bytes of a client, which went out as they came, can have others.
     "call_ids_refused": offer(),

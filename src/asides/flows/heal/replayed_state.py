@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from asides.flows.heal.refused_request import Fix, ListFixes, PlacedToken, RefusedRequest, offer
-from asides.history.fit import ARGUMENTS_EMPTIED, BLANKS_FILLED, NEIGHBOURS_JOINED, SYSTEM_JOINED
+from asides.history.fit import ARGUMENTS_EMPTIED, BLANKS_FILLED, NEIGHBOURS_JOINED, SYSTEM_IN_USER, SYSTEM_JOINED
 from asides.history.replay import NOT_LED, NOT_THINKING
 from asides.values.messages import Prompt
 from asides.values.parts import ServerTool, ToolCall, UnknownPart
@@ -329,6 +329,12 @@ _PUT_SYSTEM_FIRST = offer(
         code="system_moved",
         setting="messages",
     ),
+    Fix(
+        SYSTEM_IN_USER,
+        (("message_rules", ("alternate", "system_first", "system_in_user")),),
+        code="system_moved",
+        setting="system",
+    ),
 )
 
 
@@ -344,6 +350,7 @@ _EMPTY_ARGUMENTS = offer(
 
 def _fill_blanks(refused: RefusedRequest) -> Iterator[Fix]:
     yield Fix(BLANKS_FILLED, (("message_rules", ("filled",)),), setting="messages")
+    yield _ADD_QUERY
     yield from drop_all_thoughts(refused)
 
 

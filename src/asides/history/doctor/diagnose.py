@@ -457,7 +457,9 @@ class _Examination:
                 # A file may hold more than its request. Settings are translated with the format. No repair shortens it.
                 if broken.kind == "context_length":
                     self.too_long = broken.text
-                elif broken.kind != "unknown_param" and (self.is_native or _find_item(broken.path) is not None):
+                elif (broken.kind != "unknown_param" or _find_item(broken.path) is not None) and (
+                    self.is_native or _find_item(broken.path) is not None
+                ):
                     yield broken
         except (AttributeError, KeyError, TypeError, ValueError) as problem:
             note = f"a part of the history could not be checked: {type(problem).__name__}"

@@ -4,7 +4,7 @@ server alone can be sure of, but that a file shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -67,14 +67,14 @@ def make_readable(items: Sequence[Node], case: Circumstances) -> list[Node]:
     """Return the messages as they can be imported."""
     match case.format:
         case "openai_chat":
-            return [_mend_message(item) for item in items]
+            return [_mend_message(item) for item in _mend_result_ids(items)]
         case "anthropic":
             seen: set[str] = set()
-            return [_mend_blocks(item, seen, case) for item in items]
+            return [_mend_blocks(item, seen, case) for item in _mend_block_ids(items)]
         case "gemini":
-            return [item if _is_camel(item) else to_camel_case(item) for item in items]
+            return [_mend_role(item if _is_camel(item) else to_camel_case(item)) for item in items]
         case "openai_responses":
-            return list(_mend_items(items, case))
+            return list(_mend_items(list(_mend_output_ids(items)), case))
         case _:
             return list(items)
 
@@ -97,6 +97,33 @@ def list_faults(items: Sequence[Node], case: Circumstances) -> Iterator[Fault]:
 
 
 # --- chat completions -------------------------------------------------------------------------------------------------
+
+
+def _mend_result_ids(items: Sequence[Node]) -> Iterator[Node]:
+    """Give each result without an id that of the first call before it that has no result."""
+    open_ids = _OpenIds(item.get("tool_call_id") for item in items if item.get("role") == "tool")
+    for item in items:
+        if item.get("role") == "assistant":
+            open_ids.call(call.get("id") for call in _as_list(item.get("tool_calls")) if isinstance(call, dict))
+        yield open_ids.mend(item, "tool_call_id") if item.get("role") == "tool" else item
+
+
+class _OpenIds:
+    """The ids of calls that no result names, in order."""
+
+    def __init__(self, named: Iterable[Any]) -> None:
+        self._named = {name for name in named if isinstance(name, str)}
+        self._open: list[str] = []
+
+    def call(self, names: Iterable[Any]) -> None:
+        """Add the ids of calls."""
+        self._open += [name for name in names if isinstance(name, str) and name not in self._named]
+
+    def mend(self, result: Node, field: str) -> Node:
+        """Return the result with an id: one that it has, that of the first open call, or one that no call has."""
+        if isinstance(result.get(field), str):
+            return result
+        return {**result, field: self._open.pop(0) if self._open else "missing"}
 
 
 def _mend_message(item: Node) -> Node:
@@ -178,12 +205,35 @@ def _read_object(given: Any) -> dict[str, Any]:
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
+def _mend_block_ids(items: Sequence[Node]) -> Iterator[Node]:
+    """Give each result without an id that of the first call before it that has no result."""
+    listed = [(item, [block for block in _as_list(item.get("content")) if isinstance(block, dict)]) for item in items]
+    open_ids = _OpenIds(
+        block.get("tool_use_id") for _, blocks in listed for block in blocks if block.get("type") == "tool_result"
+    )
+    for item, blocks in listed:
+        open_ids.call(block.get("id") for block in blocks if block.get("type") == "tool_use")
+        if any(
+            block.get("type") == "tool_result" and not isinstance(block.get("tool_use_id"), str) for block in blocks
+        ):
+            content = [
+                open_ids.mend(block, "tool_use_id")
+                if isinstance(block, dict) and block.get("type") == "tool_result"
+                else block
+                for block in item["content"]
+            ]
+            item = {**item, "content": content}
+        yield item
+
+
 def _mend_blocks(item: Node, seen: set[str], case: Circumstances) -> Node:
     content = item.get("content")
     if not isinstance(content, list):
         return item
     blocks: list[Any] = []
     for block in content:
+        if isinstance(block, dict) and block.get("type") == "tool_use" and not isinstance(block.get("input"), dict):
+            block = {**block, "input": _read_object(block.get("input"))}
         if not isinstance(block, dict) or block.get("type") not in _THOUGHTS:
             blocks.append(block)
             continue
@@ -223,6 +273,10 @@ def _list_changed(items: Sequence[Node], case: Circumstances) -> Iterator[Fault]
 # --- contents ---------------------------------------------------------------------------------------------------------
 
 
+def _mend_role(item: Node) -> Node:
+    return {**item, "role": "model"} if item.get("role") in ("assistant", "ai") else item
+
+
 def _is_camel(item: Node) -> bool:
     parts = item.get("parts")
     return not any("_" in name for part in (parts if isinstance(parts, list) else [parts])
@@ -230,6 +284,16 @@ def _is_camel(item: Node) -> bool:
 
 
 # --- items ------------------------------------------------------------------------------------------------------------
+
+
+def _mend_output_ids(items: Sequence[Node]) -> Iterator[Node]:
+    """Give each output without an id that of the first call before it that has no output."""
+    outputs = ("function_call_output", "custom_tool_call_output")
+    open_ids = _OpenIds(item.get("call_id") for item in items if item.get("type") in outputs)
+    for item in items:
+        if item.get("type") in ("function_call", "custom_tool_call"):
+            open_ids.call([item.get("call_id")])
+        yield open_ids.mend(item, "call_id") if item.get("type") in outputs else item
 
 
 def _mend_items(items: Sequence[Node], case: Circumstances) -> Iterator[Node]:

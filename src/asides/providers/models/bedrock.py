@@ -111,7 +111,6 @@ BEDROCK_MODELS: tuple[ModelRule, ...] = (
         efforts=(),
         tags=("think",),
         tools=False,
-        message_rules=("calls_as_text",),
         enforces=("alternation", "no_tools"),
         structured_output="nothing",
         source=f"{_CONVERSE}; unsure: no tools, no schema (docs.aws.amazon.com bedrock userguide "
@@ -186,9 +185,9 @@ BEDROCK_REPLAY = (
             models=models,
             when="never",
             since="2026-08-20",
-            source="can1357/oh-my-pi#9086, strands-agents/harness-sdk#682: they refuse signatures, or any reasoning",
+            source="can1357/oh-my-pi#9086, langchain-ai/langchain-aws#401: they refuse any reasoning",
         )
-        for models in ("*amazon.nova*", "*deepseek.*", "*openai.gpt-oss*")
+        for models in ("*amazon.nova*", "*deepseek.*")
     ),
     *(
         ReplayRule(
@@ -197,7 +196,14 @@ BEDROCK_REPLAY = (
             since="2026-09-07",
             source="maximhq/bifrost#6942: models other than Claude take unsigned blocks, without a signature" + unsure,
         )
-        for models, unsure in (("*minimax*", ""), ("*moonshot*", "; unsure: Kimi, whose maker requires them in a loop"))
+        for models, unsure in (
+            ("*minimax*", ""),
+            ("*moonshot*", "; unsure: Kimi, whose maker requires them in a loop"),
+            ("*zai.glm*", "; unsure: GLM, whose maker requires them in a loop"),
+            ("*qwen.qwen3*", "; anomalyco/models.dev#6823 marks Qwen as interleaved; unsure: not measured"),
+            # It refuses only the signature (strands-agents/harness-sdk#682).
+            ("*openai.gpt-oss*", "; unsure: gpt-oss, which needs them in a loop (openai/harmony docs/format.md)"),
+        )
     ),
     ReplayRule(
         when="sealed",

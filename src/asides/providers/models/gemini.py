@@ -58,7 +58,7 @@ def _by_level(
     since: str = "2026-08",
     source: str = _LEAST,
     signed: bool = True,
-    tools: bool = True,
+    tools: bool | Literal["native"] = True,
 ) -> ModelRule:
     """A model of the third family and later: it takes a level, always thinks, and demands the signatures of calls."""
     return ModelRule(
@@ -98,7 +98,7 @@ GEMINI_MODELS: tuple[ModelRule, ...] = (
     _without_thinking("gemini-*-tts*", tools=False, schema=False, pictures=False),
     _without_thinking("gemini-2.5-flash-image*", tools=False, schema=False),
     # Models that draw do not check signatures, and take no level.
-    _by_level("gemini-3*-image*", (), source=_SIGNATURES, signed=False, tools=False),
+    _by_level("gemini-3*-image*", (), source=_SIGNATURES, signed=False, tools="native"),
     _by_level("gemini-3.[7-9]*", LOW_TO_HIGH),
     _by_level("gemini-3-pro*", ("low", "high"), since="2026-11-15", source=_LOW_AND_HIGH),
     _by_level("gemini-3*-pro*", LOW_TO_HIGH),

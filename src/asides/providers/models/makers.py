@@ -219,7 +219,7 @@ GROK_MODELS = (
     msgspec.structs.replace(
         _grok("grok-4.20-multi-agent*", "always", (), since="2026-11-15", source=_XAI_AGENTS),
         endpoint="responses",
-        tools=False,
+        tools="native",
     ),
     never_thinks("*non-reasoning*", "2026-08-16", "400 on any reasoning_effort (neavo/LinguaGacha#771)"),
     _grok("grok-4.20*", "always", ()),

@@ -25,6 +25,11 @@ runs of backticks in one line, is text. A backtick that its line does not close 
 until the line decides. Inside a block nothing is code: a closing tag always counts. For an orphan close, a fence that
 never ends protects nothing, since the fence may be part of the thought.
 
+*Quotes.* An orphan close is also text between matching quotation marks of its line, in a string of JSON, between
+`<code>` and `</code>` or `<pre>` and `</pre>`, and in indented code behind a blank line that follows no list. A mark
+that its line does not match quotes nothing. It opens behind a blank or an opening bracket, and never closes before a
+word.
+
 *Blanks.* Blanks before and directly after a leading block are removed with it. A block of blanks is no block. All other
 blanks stay.
 

@@ -19,10 +19,12 @@ SOLID = re.compile(r"[^\s\ufeff\u200b]")
 class CodeSpans:
     """Tracks whether the answer so far ends inside code. It reads the `unread` text only when a tag is found."""
 
-    __slots__ = ("_line_start", "_opening", "fence", "fences", "inline", "unread")
+    __slots__ = ("_line_start", "_opening", "fence", "fences", "inline", "quotes", "unread")
 
-    def __init__(self) -> None:
+    def __init__(self, quotes: Quotes | None = None) -> None:
         self.unread: list[str] = []
+        self.quotes = quotes
+        """Tracks quotes too, where a quoted tag is text."""
         self.fence = ""
         """The run that opened the current fence; "" outside a fence."""
         self.fences = 0
@@ -36,6 +38,8 @@ class CodeSpans:
         """Read the unread text. It ends where a tag begins, so no run of backticks is cut."""
         text = "".join(self.unread)
         self.unread.clear()
+        if self.quotes is not None:
+            self.quotes.read(text)
         line = 0
         for found in _CODE_MARK.finditer(text):
             run = found[0]
@@ -71,10 +75,142 @@ class CodeSpans:
             self.inline = len(run)
 
 
+_QUOTE_MARK = re.compile(r'\n|\\[\\"]|["“”„«»「」]|</?(?:code|pre)\b[^<>\n]*>', re.IGNORECASE)
+_CLOSING = {"“": "”", "„": "“”", "«": "»", "「": "」"}
+_LIST_ITEM = re.compile(r"[-*+]\s|\d+[.)]\s")
+_CODE_INDENT = re.compile(r" {4}| {0,3}\t")
+
+
+class QuoteEnd(NamedTuple):
+    """What ends a quote."""
+
+    pattern: re.Pattern[str]
+    """Decides it, in the text behind the tag."""
+    back: int = 0
+    """The number of characters that it may need from before a text."""
+    skip: int = 0
+    """How many of these only stand before the first that counts."""
+
+
+_HTML_END, _HTML_BLOCK_END = (
+    {name: QuoteEnd(re.compile(rf"(?P<end></{name}\s*>){line_end}", re.IGNORECASE), 16) for name in ("code", "pre")}
+    for line_end in ("|\n", "")
+)
+_PAIR_ENDS = {
+    opening: QuoteEnd(re.compile(rf"(?P<end>[{closing}])|[\n{opening}]")) for opening, closing in _CLOSING.items()
+}
+# A quotation mark needs its next character: before a word it opens.
+_MARK_END = QuoteEnd(re.compile(r'(?<![\s\\])(?P<end>")(?![^\W_])|(?<!\\)"|\n'), 2, 1)
+_JSON_END = QuoteEnd(re.compile(r'(?<!\\)(?P<end>")(?![^\W_])|(?<!\\)"|\n'), 2, 1)
+# An apostrophe quotes only a tag that it touches on both sides.
+_APOSTROPHE_END = QuoteEnd(re.compile(r"(?P<end>['’])(?![^\W_])|[\s\S]"))
+
+
+class Quotes:
+    """Tracks whether a text so far ends inside a quote of its line: quotation marks, a JSON string, or code of HTML.
+    Also whether it ends in indented code of Markdown.
+    """
+
+    __slots__ = ("_above", "_before", "_indent", "_last", "end")
+
+    def __init__(self) -> None:
+        self.end: QuoteEnd | None = None
+        """What ends the open quote; None outside quotes."""
+        self._above = "start"
+        """What the line above is: start (none yet), blank, text, list, code."""
+        self._indent = ""
+        """The blanks and the first characters of this line."""
+        self._before = ""
+        """The last character of the text so far."""
+        self._last = ""
+        """The last one that is not blank."""
+
+    @property
+    def in_indented_code(self) -> bool:
+        """Whether this line is one of indented code."""
+        return self._above in ("blank", "code") and _CODE_INDENT.match(self._indent) is not None
+
+    def read(self, text: str) -> None:
+        """Read text that ends where a tag begins."""
+        if text and self.end is _APOSTROPHE_END:
+            self.end = None
+        at = 0
+        for found in _QUOTE_MARK.finditer(text):
+            self._pass(text[at : found.start()])
+            at = found.end()
+            if found[0] == "\n":
+                self._end_line()
+            else:
+                self._read_mark(found[0], text[at : at + 1] or "<")
+                self._pass(found[0])
+        self._pass(text[at:])
+        if self._before and self._before in "'‘" and self.end is None:
+            self.end = _APOSTROPHE_END
+
+    def _pass(self, text: str) -> None:
+        if not text:
+            return
+        if len(self._indent) < _MOST_INDENT:
+            self._indent += text[: _MOST_INDENT - len(self._indent)]
+        self._before = text[-1]
+        self._last = text.rstrip()[-1:] or self._last
+
+    def _end_line(self) -> None:
+        line, above = self._indent, self._above
+        if not line.strip():
+            self._above = "blank" if above == "text" else above
+        elif _LIST_ITEM.match(line.lstrip()) and not self.in_indented_code:
+            self._above = "list"
+        elif self.in_indented_code:
+            self._above = "code"
+        elif above != "list" or not line[0].isspace():
+            self._above = "text"
+        if self.end not in _HTML_BLOCK_END.values():
+            self.end = None
+        self._indent = self._before = self._last = ""
+
+    def _read_mark(self, mark: str, following: str) -> None:
+        if mark[0] == "<":
+            name = "pre" if "pre" in mark[:5].lower() else "code"
+            if mark[1] == "/":
+                self.end = None if self.end in (_HTML_END[name], _HTML_BLOCK_END[name]) else self.end
+            elif self.end is None:
+                self.end = (_HTML_END if self._indent.strip() else _HTML_BLOCK_END)[name]
+        elif mark == '"':
+            self._read_quotation_mark(following)
+        elif self.end is None and mark in _PAIR_ENDS:
+            self.end = _PAIR_ENDS[mark]
+        elif self.end is not None and any(
+            self.end is _PAIR_ENDS[opening] and mark in closing for opening, closing in _CLOSING.items()
+        ):
+            self.end = None
+
+    def _read_quotation_mark(self, following: str) -> None:
+        before = self._before
+        if self.end is _JSON_END or self.end is _MARK_END:
+            if not following.isalnum() and (self.end is _JSON_END or not before.isspace()):
+                self.end = None
+                return
+        elif self.end is not None:
+            return
+        if self._last and self._last in "{[,:":
+            self.end = _JSON_END
+        elif (not before or before.isspace() or before in _BEFORE_QUOTE) and not following.isspace():
+            self.end = _MARK_END
+
+
+_MOST_INDENT = 40
+_MARKS = "\"'’"
+_BEFORE_QUOTE = "([{<=,:;-–—/|>*_~"
+
+
 @cache
 def _compile_span_end(run: int, final: bool) -> re.Pattern[str]:
     """Return the pattern that decides an open inline span: a closing run of the same length, or the end of the line."""
     return re.compile(rf"(?<!`)`{{{run}}}{'(?!`)' if final else '(?=[^`])'}|\n")
+
+
+_NO_SPAN = QuoteEnd(re.compile(r"(?!)"))
 
 
 class Found(NamedTuple):
@@ -134,7 +270,7 @@ class Marks:
 class TagScanner:
     """Reads text piece by piece; holds only text that the next characters may still make a live tag."""
 
-    __slots__ = ("_line", "_span", "_ticks", "buffer", "final", "pos", "tail")
+    __slots__ = ("_back", "_line", "_span", "buffer", "final", "pos", "tail")
 
     def __init__(self) -> None:
         self.buffer = ""
@@ -143,9 +279,9 @@ class TagScanner:
         """No more text comes."""
         self.tail = ""
         """The end of the text so far, while it may still become a tag."""
-        self._line: list[str] = []  # the text from a tag on; a later backtick in the line may make it code
-        self._span = 0  # the number of backticks that would make it code
-        self._ticks = 0  # the number of backticks at the end of _line: the next text may add more
+        self._line: list[str] = []  # the text from a tag on; the rest of the line may make it code, or a quote
+        self._span = _NO_SPAN  # what decides that
+        self._back = ""  # the end of _line, as far as the next text may continue it
 
     @property
     def holds(self) -> bool:
@@ -157,7 +293,7 @@ class TagScanner:
         text = self.tail + text
         self.tail = ""
         if self._line:
-            if not self.final and not _compile_span_end(self._span, False).search("`" * self._ticks + text):
+            if not self.final and not self._span.pattern.search(self._back + text, self._span.skip):
                 self._hold_line(text)
                 return False
             text = "".join((*self._line, text))
@@ -193,15 +329,31 @@ class TagScanner:
                 if code.inline:
                     verdict = _compile_span_end(code.inline, self.final).search(buffer, end)
                     if verdict is None and not self.final:
-                        self._span, self._ticks = code.inline, 0
-                        self._hold_line(buffer[at:])
-                        self.pos = len(buffer)
+                        span = _compile_span_end(code.inline, False)
+                        # One backtick more than the span needs already shows that the run is too long.
+                        self._wait_for(QuoteEnd(span, code.inline + 1, 1), at)
                         return None
                     if verdict is not None and verdict[0] != "\n":
                         put(buffer[at : verdict.end()])
                         start = at = verdict.end()
                         continue
                     code.inline = 0
+                if code.quotes is not None and tag.role is Role.ORPHAN:
+                    if code.quotes.in_indented_code:
+                        put(found[0])
+                        start = at = end
+                        continue
+                    if (quote := code.quotes.end) is not None:
+                        verdict = quote.pattern.search(buffer, end)
+                        # A mark needs its next character.
+                        is_open = verdict is None or (verdict[0] in _MARKS and verdict.end() == len(buffer))
+                        if is_open and not self.final:
+                            self._wait_for(quote, at)
+                            return None
+                        if verdict is not None and verdict["end"]:
+                            put(buffer[at : verdict.end()])
+                            start = at = verdict.end()
+                            continue
             self.pos = end
             return Found(tag.role, tag.grammar, found[0])
         put(buffer[start:])
@@ -244,8 +396,12 @@ class TagScanner:
         else:
             self.buffer, self.pos = text + self.buffer[self.pos :], 0
 
+    def _wait_for(self, span: QuoteEnd, at: int) -> None:
+        """Hold the text from a tag on, until the rest of its line shows whether it is code or a quote."""
+        self._span, self._back = span, ""
+        self._hold_line(self.buffer[at:])
+        self.pos = len(self.buffer)
+
     def _hold_line(self, text: str) -> None:
         self._line.append(text)
-        ticks = len(text) - len(text.rstrip("`"))
-        # One more than the span needs already shows that the run is too long.
-        self._ticks = min(ticks + (self._ticks if ticks == len(text) else 0), self._span + 1)
+        self._back = (self._back + text)[-self._span.back :] if self._span.back else ""

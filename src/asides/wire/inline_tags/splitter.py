@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Literal, TypeAlias, get_args
 
 from asides.wire.inline_tags.grammars import Channel, Grammar, Matcher, Role, Tags, find_rules
-from asides.wire.inline_tags.scanner import SOLID, CodeSpans, Found, TagScanner
+from asides.wire.inline_tags.scanner import SOLID, CodeSpans, Found, Quotes, TagScanner
 
 Position: TypeAlias = Literal["auto", "leading", "anywhere"]
 StartsInside: TypeAlias = bool | Literal["auto"]
@@ -107,7 +107,7 @@ class Splitter:
             self._state = _State.DEAD
 
         self._scanner = TagScanner()
-        self._code = CodeSpans()
+        self._code = CodeSpans(Quotes())
         self._out: list[Piece] = []
         self._blanks: list[str] = []  # of HEAD, or of a block that is blank so far
         self._held: list[str] = []  # of ORPHAN and LATE
@@ -443,7 +443,7 @@ class Splitter:
 
     def _begin_message(self, channel: Channel) -> None:
         """Begin a message of the answer, or of commentary."""
-        self._code = CodeSpans()
+        self._code = CodeSpans(Quotes() if self._late else None)
         self._spoken = channel
         if self._kind is not Channel.THINKING:
             self._kind = None

@@ -42,6 +42,7 @@ def check_history(request: ClaudeRequest) -> Iterator[BrokenRule]:
     for turn in turns:
         yield from _check_fields(turn)
         yield from _check_content(turn, is_last=turn.place == len(request.messages) - 1)
+    yield from _check_server_tools(turns)
     yield from _check_tools(turns, request)
     yield from _check_prefill(turns, request)
     yield from _check_thoughts(turns, request)
@@ -96,6 +97,35 @@ def _check_content(turn: Turn, *, is_last: bool) -> Iterator[BrokenRule]:
 
 
 # --- calls and results ------------------------------------------------------------------------------------------------
+
+
+def _check_server_tools(turns: list[Turn]) -> Iterator[BrokenRule]:
+    """Check that each call of a server tool has its result, unless its turn is the last, and each result its call."""
+    blocks = [(turn, number, block) for turn in turns for number, block in enumerate(turn.blocks)]
+    results = {str(block.get("tool_use_id")) for _, _, block in blocks if _is_server_result(block)}
+    last = max((turn.place for turn in turns if _is_question(turn)), default=-1)
+    called: set[str] = set()
+    for turn, number, block in blocks:
+        if block.get("type") == "server_tool_use":
+            called.add(str(block.get("id")))
+            if str(block.get("id")) not in results and turn.place < last:
+                yield words.SERVER_RESULT_MISSING.broken(
+                    turn.path(number), place=turn.place, name=block.get("name"), id=block.get("id")
+                )
+        elif _is_server_result(block) and str(block.get("tool_use_id")) not in called:
+            yield words.SERVER_RESULT_ORPHANED.broken(
+                turn.path(number), place=turn.write_place(number), type=block.get("type"), id=block.get("tool_use_id")
+            )
+
+
+def _is_server_result(block: Wire) -> bool:
+    """Whether a block is the result of a tool that Anthropic runs."""
+    kind = str(block.get("type"))
+    return kind.endswith("_tool_result") and kind != "mcp_tool_result"
+
+
+def _is_question(turn: Turn) -> bool:
+    return turn.role == "user" and any(block.get("type") != "tool_result" for block in turn.blocks)
 
 
 def _check_tools(turns: list[Turn], request: ClaudeRequest) -> Iterator[BrokenRule]:

@@ -115,11 +115,29 @@ RESULT_ORPHANED = Rule(
     since="2025-11-07",
     source="decocms/studio#1803",
 )
+SERVER_RESULT_MISSING = Rule(
+    kind=None,
+    text=(
+        "messages.{place}: `{name}` tool use with id `{id}` was found without a corresponding `{name}_tool_result` "
+        "block"
+    ),
+    since="2025-09",
+    source="errors of the live service in public reports; unsure: the date",
+)
+SERVER_RESULT_ORPHANED = Rule(
+    kind=None,
+    text=(
+        "{place}: unexpected `tool_use_id` found in `{type}` blocks: {id}. Each `{type}` block must have a "
+        "corresponding `server_tool_use` block before it."
+    ),
+    since="2026-05-26",
+    source="anthropics/claude-code#62577, #64383, #80439",
+)
 INPUT_INVALID = Rule(
     kind="tool_arguments_invalid",
     text="{place}.tool_use.input: Input should be a valid dictionary",
-    since="2026-11",
-    source="anthropic-sdk-python 2.8 tool_use_block_param: input is an object; the words are those of the schema",
+    since="2024-12-31",
+    source="anthropics/anthropic-sdk-typescript#648; anthropics/claude-code#6696",
 )
 CONTAINER_MISSING = Rule(
     kind="tool_result_missing",

@@ -472,6 +472,20 @@ def check_alternation(asked: ChatRequest) -> Iterator[BrokenRule]:
         yield (_ALTERNATION if asked.today >= date(2025, 7, 1) else ALTERNATION_2024).broken(f"messages[{place}]")
 
 
+_ALTERNATING_USERS = Rule(
+    kind="role_alternation",
+    text="After the (optional) system message(s), user or tool message(s) should alternate with assistant message(s).",
+    since="2025-06",
+    source="Perplexity; unsure: the date",
+)
+
+
+def check_alternating_users(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check the same in the words of Perplexity."""
+    for place in _find_successive(asked.messages):
+        yield _ALTERNATING_USERS.broken(f"messages[{place}]")
+
+
 def check_interleaved(asked: ChatRequest) -> Iterator[BrokenRule]:
     """Check the same of a model of 2025."""
     if asked.today < date(2025, 5, 28):
@@ -493,6 +507,36 @@ _NO_QUERY = Rule(
     source="vllm-project/vllm#36432; lmstudio-ai/lmstudio-bug-tracker#1586; tinyhumansai/openhuman#5291 for llama.cpp: "
     "raise_exception in the template of Qwen3.5",
 )
+
+
+_NO_PROMPT = Rule(
+    kind="empty_content",
+    text="The prompt parameter was not received normally.",
+    code="1213",
+    since="2025-08",
+    source="docs.z.ai api-reference api-code; unsure: that it means messages without a user",
+)
+
+
+def check_asked(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check the same in the words of Z.ai."""
+    if asked.messages and not any(message.get("role") == "user" for message in asked.messages):
+        yield _NO_PROMPT.broken("messages[0]")
+
+
+_NO_SYSTEM = Rule(
+    kind="system_position",
+    text="System role not supported",
+    since="2024-07-27",
+    source="raise_exception in the chat template of google/gemma-2-9b-it",
+)
+
+
+def check_template_without_system(asked: ChatRequest) -> Iterator[BrokenRule]:
+    """Check that no message is the system's, as the template demands."""
+    for place, message in enumerate(asked.messages):
+        if message.get("role") in ("system", "developer"):
+            yield _NO_SYSTEM.broken(f"messages[{place}]")
 
 
 def check_user_query(asked: ChatRequest) -> Iterator[BrokenRule]:

@@ -198,7 +198,8 @@ HOSTS = (
         title="DeepSeek",
         at="as-deepseek",
         row="deepseek",
-        models=r"deepseek-",
+        # Names with "deepseek-ai/" in front are those of open weights at other hosts.
+        models=r"deepseek-(?!ai/)",
         exact=True,
     ),
     Host(
@@ -253,7 +254,7 @@ HOSTS = (
         title="Mistral",
         at="as-mistral",
         row="mistral",
-        models=r"(?:magi|mi|mini|code|dev|pix)stral|pixtral|open-mi[sx]tral",
+        models=r"(?:magi|mi|mini|code|dev|pix)stral(?!ai/)|pixtral|open-mi[sx]tral",
         write=error_bodies.write_validated,
     ),
     Host(
