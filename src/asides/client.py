@@ -155,7 +155,8 @@ class Client:
         """The answers to the calls that `prepare` makes. `ask_many` and the command line call this."""
         from asides.transports.answers import Answers
 
-        return Answers(prepare(self._call_builder), self._transport, batch)
+        builder = self._call_builder.with_pace(batch.pace)
+        return Answers(prepare(builder), self._transport, batch)
 
     def run_many(self, prepare: Callable[[CallBuilder], Iterable[Build]], batch: OpenQuestions) -> Answers[Result[Any]]:
         """The results of the runs that `prepare` makes. `Agent` calls this."""
