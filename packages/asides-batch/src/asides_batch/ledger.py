@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
-from asides.database import NOW_POSTGRES, Queries, Query, QueryMany
+from asides.database import LEASE_SECONDS, NOW_POSTGRES, Queries, Query, QueryMany
 from asides.values.errors import ConfigError
-from asides_batch.leases import LEASE_SECONDS
 from asides_batch.ledger_values import (
     BatchRecord,
     Claim,
