@@ -184,6 +184,7 @@ def test_an_answer_of_the_file_serves_equal_questions(tmp_path: Path, terminal: 
     with AnswerFile(str(path), "-", terminal, frozenset({first.fingerprint})) as answers:
         assert (answers.has_answer(first), answers.has_answer(second)) == (True, False)
         fields = answers.find_fields(second)
+        assert fields is not None
         assert fields == {**ANSWERED, "response_id": "r1"}
         answers.write(second, fields)
         assert answers.find_fields(question("b")) is None
@@ -197,6 +198,6 @@ def test_an_answer_of_the_file_serves_equal_questions(tmp_path: Path, terminal: 
 def test_the_output_of_a_batch_is_left_to_it(tmp_path: Path, terminal: Terminal) -> None:
     path = tmp_path / "a.jsonl"
     (tmp_path / "a.jsonl.ledger").touch()
-    with pytest.raises(asides.ConfigError, match="its ledger is beside it.*asides batch resume"):
+    with pytest.raises(asides.ConfigError, match=r"its ledger is beside it.*asides batch resume"):
         AnswerFile(str(path), "-", terminal).__enter__()
     assert not path.exists()

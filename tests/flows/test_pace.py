@@ -35,10 +35,10 @@ def test_a_limit_halves_what_is_sent_at_once_and_replies_bring_it_back() -> None
 
 
 def test_without_advice_the_pauses_grow_to_a_minute() -> None:
-    pace, now = Pace(8, max_stall=900.0), 0.0
+    pace, now = Pace(8), 0.0
     waits: list[float] = []
     for _ in range(9):
-        assert limit(pace, now, asides.Overloaded("busy", status=529))
+        assert limit(pace, now, asides.Overloaded("busy", status=529), max_wait=900.0)
         waits.append(pace.paused_until - now)
         now = pace.paused_until
     assert waits[0] < 1.3

@@ -24,7 +24,6 @@ _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _MAX_LIMITED = 20
 """How often one request is sent again after the provider asked to wait."""
-_MAX_STALL = 120.0
 _FATAL_ERRORS = (AuthError, NotFound)
 """Errors that concern every question: a key that is not accepted, a model that does not exist."""
 _MAX_FATAL = 10
@@ -40,15 +39,12 @@ class RunEnded(AsidesError):
 class Pace:
     """The state of one run. Threads share it without a lock: a count that is lost now and then does no harm."""
 
-    def __init__(self, concurrency: int, *, has_answers: bool = False, max_stall: float = _MAX_STALL) -> None:
-        """`has_answers`: an earlier run had some. `max_stall`: seconds without any reply after which a provider that
-        keeps asking to wait ends the run.
-        """
+    def __init__(self, concurrency: int, *, has_answers: bool = False) -> None:
+        """`has_answers`: an earlier run had some."""
         self._concurrency = concurrency
         self._limit = float(concurrency)
         self.has_answers = has_answers
         """Whether a reply has arrived, so that the key and the model are right."""
-        self._max_stall = max_stall
         self._pauses = 0
         self._failures = 0
         self.paused_until = 0.0
@@ -89,12 +85,12 @@ class Pace:
         """Note that the provider asked to wait. Returns whether to send the request again after the pause.
 
         Requests open at the same time count once. `limited`: how often this request was asked to wait. A longer wait
-        than `max_wait` ends the run, and so does a provider that lets nothing through for long.
+        than `max_wait` ends the run, and so does a provider that lets nothing through for twice as long.
         """
         if self.limited_since is None:
             self.limited_since = now
         advised: float | None = getattr(error, "retry_after", None)
-        if (advised or 0.0) > max_wait or now - self.limited_since > self._max_stall:
+        if (advised or 0.0) > max_wait or now - self.limited_since > 2 * max_wait:
             self._end(error)
             return False
         if now >= self.paused_until:

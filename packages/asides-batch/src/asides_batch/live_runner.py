@@ -31,7 +31,7 @@ _MOST_AHEAD = 2000
 _LOOK_SECONDS = 1.0
 """The pause between two checks whether requests of other processes are free again."""
 _LONGEST_WAIT = 900.0
-"""A provider that asks for a longer wait, or lets nothing through for so long, ends the run."""
+"""A provider that asks for a longer wait ends the run."""
 
 
 async def run(job: BatchJob) -> None:
@@ -47,7 +47,7 @@ class _LiveRun:
         own = {"retries": job.retries, "max_wait": _LONGEST_WAIT, "keep_raw": False}
         self._own = cast("Options", {**job.own, **own})
         self._loop = asyncio.get_running_loop()
-        self._pace = Pace(job.concurrency, has_answers=job.record.done > 0, max_stall=_LONGEST_WAIT)
+        self._pace = Pace(job.concurrency, has_answers=job.record.done > 0)
         self._ready: deque[tuple[float, Claim]] = deque()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._finished: list[Outcome] = []
