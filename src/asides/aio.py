@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from asides.flows.call import Call, CallLike
     from asides.flows.compact_history import CompactedHistory
     from asides.flows.many import OnProgress, OpenQuestions
+    from asides.flows.pace import Pace  # async only
     from asides.flows.probe.plan_probe import ProbeOptions
     from asides.flows.probe.probe_report import ProbeReport, ProbeStep
     from asides.flows.steps import Flow, Whole
@@ -148,7 +149,8 @@ class AsyncClient:
         """Ask many prompts, several at a time. Yields an index and a Reply, or an AsidesError, for each as it arrives.
 
         One failed prompt does not affect the others. Prompts are read as they can be asked, so a generator may be
-        endless. `on_progress` gets a `Progress` after each. Errors that concern every prompt are raised immediately.
+        endless. `on_progress` gets a `Progress` after each. Errors that concern every prompt are raised immediately. One
+        that only the server knows, such as a wrong key, fails the rest without sending it.
         """
         from asides.flows.many import OpenQuestions, check_call, check_prompts, prepare_call, prepare_calls
 
@@ -166,13 +168,14 @@ class AsyncClient:
         """The answers to the calls that `prepare` makes. `ask_many` and the command line call this."""
         from asides.transports.answers import AsyncAnswers
 
-        return AsyncAnswers(prepare(self._call_builder), self._transport, batch, ends_transport=self._ends_transport)
+        builder = self._call_builder.with_pace(batch.pace)
+        return AsyncAnswers(prepare(builder), self._transport, batch, ends_transport=self._ends_transport)
 
-    async def answer(self, build: Callable[[CallBuilder], Call]) -> Reply[Any]:  # async only
-        """The whole reply to the call that `build` builds. A batch calls this."""
+    async def answer(self, build: Callable[[CallBuilder], Call], pace: Pace) -> Reply[Any]:  # async only
+        """The whole reply to the call that `build` builds, at the pace of its list. A batch calls this."""
         from asides.transports.async_ import AsyncStream  # async only
 
-        return await AsyncStream[Any](build(self._call_builder), self._transport).drain()
+        return await AsyncStream[Any](build(self._call_builder.with_pace(pace)), self._transport).drain()
 
     def build(self, build: Callable[[CallBuilder], Call]) -> Call:  # async only
         """The call that `build` builds with the options of this client. A vendor's batch calls this."""

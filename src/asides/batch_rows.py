@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,10 @@ from asides.values.errors import AsidesError, ConfigError
 _PROMPTS = ("prompt", "question", "messages")
 _OPTIONS = ("system", "thinking", "max_tokens", "temperature", "top_p", "stop", "seed")
 _KNOWN = ("id", "model", *_PROMPTS, *_OPTIONS)
+FillPrompt: TypeAlias = Callable[[str], str]
+"""Puts a question into the prompt of a template."""
+LEDGER_SUFFIX = ".ledger"
+"""The ledger of a batch stands beside its output, under the same name with this at its end."""
 # A row is data. It does not decide where a request or a key goes.
 _NOT_FROM_A_ROW = ("api_key", "base_url", "extra")
 # The address of a vendor's row that has `params`: that form has only one.
@@ -44,13 +48,23 @@ class Question(msgspec.Struct, frozen=True):
     """The line of its file; the first is 1."""
     is_vendor_form: bool = False
     """Whether it is a row of a vendor's batch file: its model counts only where the caller names none."""
-    row: Any = None
-    """The row as it was read, without its id."""
 
     @property
     def fingerprint(self) -> str:
-        """The same for rows with the same content, whatever their id: a changed question has another one."""
-        return hashlib.sha256(encode_canonical(self.row)).hexdigest()[:16]
+        """The same for rows that ask the same, whatever their id and their other fields."""
+        return compute_fingerprint(encode_canonical(self.content))
+
+    def fill(self, fill_prompt: FillPrompt | None) -> Question:
+        """The question in the prompt of a template; None: as it is."""
+        if fill_prompt is None or not isinstance(self.prompt, str):
+            return self
+        prompt = fill_prompt(self.prompt)
+        return msgspec.structs.replace(self, prompt=prompt, content={**self.content, "prompt": prompt})
+
+
+def compute_fingerprint(content: bytes) -> str:
+    """The fingerprint of a question in the rows of every output. `content`: its canonical JSON."""
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def read_lines(file: Iterable[bytes], name: str, *, is_text: bool = False) -> Iterator[Question]:
@@ -126,7 +140,7 @@ def _read_float(digits: str) -> float:
 def read_row(row: Any, index: int, where: str, line: int = 0) -> Question:
     """Read one row. Raises a ConfigError that names the place."""
     if isinstance(row, str):
-        return Question(index, None, _check_prompt(row, where), content={"prompt": row}, line=line, row=row)
+        return Question(index, None, _check_prompt(row, where), content={"prompt": row}, line=line)
     if not isinstance(row, dict):
         raise ConfigError(f"{where}: a question is text or an object, not {type(row).__name__}.")
     if ("body" in row or "params" in row) and not any(name in row for name in _PROMPTS):
@@ -151,7 +165,6 @@ def read_row(row: Any, index: int, where: str, line: int = 0) -> Question:
         {name: value for name, value in row.items() if name not in _KNOWN},
         content if model is None else {**content, "model": model},
         line,
-        row={name: value for name, value in row.items() if name != "id"},
     )
 
 
@@ -208,7 +221,6 @@ def _read_vendor_row(row: dict[str, Any], index: int, where: str, line: int) -> 
         content={"url": url, "body": body},
         line=line,
         is_vendor_form=True,
-        row={name: value for name, value in row.items() if name != "custom_id"},
     )
 
 

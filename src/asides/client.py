@@ -143,7 +143,8 @@ class Client:
         """Ask many prompts, several at a time. Yields an index and a Reply, or an AsidesError, for each as it arrives.
 
         One failed prompt does not affect the others. Prompts are read as they can be asked, so a generator may be
-        endless. `on_progress` gets a `Progress` after each. Errors that concern every prompt are raised immediately.
+        endless. `on_progress` gets a `Progress` after each. Errors that concern every prompt are raised immediately. One
+        that only the server knows, such as a wrong key, fails the rest without sending it.
         """
         from asides.flows.many import OpenQuestions, check_call, check_prompts, prepare_calls
 
@@ -155,7 +156,8 @@ class Client:
         """The answers to the calls that `prepare` makes. `ask_many` and the command line call this."""
         from asides.transports.answers import Answers
 
-        return Answers(prepare(self._call_builder), self._transport, batch)
+        builder = self._call_builder.with_pace(batch.pace)
+        return Answers(prepare(builder), self._transport, batch)
 
     def run_many(self, prepare: Callable[[CallBuilder], Iterable[Build]], batch: OpenQuestions) -> Answers[Result[Any]]:
         """The results of the runs that `prepare` makes. `Agent` calls this."""

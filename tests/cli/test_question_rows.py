@@ -77,7 +77,7 @@ def test_a_wrong_row_is_named(row: Any, told: str) -> None:
 def test_a_text_file_has_a_question_a_line(tmp_path: Path) -> None:
     path = tmp_path / "questions.txt"
     path.write_bytes(b"\xef\xbb\xbfWhat?\r\n\r\n  \nWhy \xc3\xbc?")
-    assert count_questions(str(path)) == 2
+    assert count_questions(str(path)) == (2, frozenset())
     with open_questions(str(path)) as questions:
         assert [(question.index, question.prompt) for question in questions] == [(0, "What?"), (1, "Why ü?")]
 
@@ -111,4 +111,6 @@ def test_the_same_question_may_be_asked_twice(tmp_path: Path) -> None:
     path.write_text(
         "\n".join(json.dumps(row) for row in ("a", "a", {"prompt": "a", "id": 1}, {"prompt": "a", "id": 2}))
     )
-    assert count_questions(str(path)) == 4
+    with open_questions(str(path)) as questions:
+        (fingerprint,) = {question.fingerprint for question in questions}
+    assert count_questions(str(path)) == (4, {fingerprint})

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from asides.batch_rows import Question
+from asides.batch_rows import LEDGER_SUFFIX, Question, encode_canonical
 from asides.cli.inputs import describe_read_error
 from asides.cli.private_files import try_lock
 from asides.cli.question_rows import STDIN
@@ -25,6 +25,8 @@ from asides.values.json_form import to_json_value, write_json
 
 # Every row begins so, which tells a torn row from a file of somebody else.
 _START = b'{"index": '
+# The fields of a row that are not those of the answer.
+_ROW_FIELDS = ("index", "id", "fingerprint", "row")
 
 
 def encode_row(question: Question, fields: dict[str, Any]) -> dict[str, Any]:
@@ -38,13 +40,21 @@ def encode_row(question: Question, fields: dict[str, Any]) -> dict[str, Any]:
 class AnswerFile:
     """Where the answers go. Opening it reads what is answered already, and removes a torn row and failed ones."""
 
-    def __init__(self, path: str | None, questions: str, terminal: Terminal) -> None:
-        """`path` None or "-" is stdout. `questions` is the file of the questions, which is never written to."""
+    def __init__(
+        self, path: str | None, questions: str, terminal: Terminal, repeated: frozenset[str] = frozenset()
+    ) -> None:
+        """`path` None or "-" is stdout. `questions` is the file of the questions, which is never written to.
+
+        `repeated`: the fingerprints of questions that occur more than once. One answer serves all of them.
+        """
+        self._repeated = repeated
+        self._kept: dict[str, dict[str, Any]] = {}
+        """The answers to these, without the fields of a row."""
         self._path = None if path in (None, STDIN) else Path(str(path))
         self._questions = questions
         self._terminal = terminal
         self._file: BinaryIO | None = None
-        self._answered: Counter[tuple[str | int | None, str]] = Counter()
+        self._answered: Counter[tuple[str | int | None, str, bytes]] = Counter()
 
     def __enter__(self) -> Self:
         if self._path is not None:
@@ -67,16 +77,29 @@ class AnswerFile:
         return "" if self._path is None else " Run the same command again to ask the rest."
 
     def has_answer(self, question: Question) -> bool:
-        """Whether the file has an answer to this question. Of equal rows, each answer counts for one."""
-        name = (question.id, question.fingerprint)
+        """Whether the file has an answer to this row. Of equal rows, each answer counts for one."""
+        name = (question.id, question.fingerprint, _encode_rest(question.rest))
         if not self._answered[name]:
             return False
         self._answered[name] -= 1
         return True
 
-    def write(self, row: dict[str, Any]) -> None:
-        """Append one row, whole, and hand it to the system at once."""
-        plain = to_json_value(row)  # A question may hold NaN, which no other program reads.
+    def is_repeated(self, question: Question) -> bool:
+        """Whether others ask the same."""
+        return question.fingerprint in self._repeated
+
+    def find_fields(self, question: Question) -> dict[str, Any] | None:
+        """The answer to a question that asks the same as an answered one; None if there is none."""
+        return self._kept.get(question.fingerprint)
+
+    def _keep(self, fingerprint: str, fields: dict[str, Any]) -> None:
+        if fingerprint in self._repeated and is_answered(fields):
+            self._kept.setdefault(fingerprint, fields)
+
+    def write(self, question: Question, fields: dict[str, Any]) -> None:
+        """Append the row of one answer, whole, and hand it to the system at once."""
+        self._keep(question.fingerprint, fields)
+        plain = to_json_value(encode_row(question, fields))  # A question may hold NaN, which no other program reads.
         if self._file is None:
             self._terminal.write_answer(f"{write_json(plain, ascii_only=not self._terminal.supports_unicode)}\n")
             self._terminal.flush()
@@ -94,6 +117,11 @@ class AnswerFile:
     # --- a file that exists -------------------------------------------------------------------------------------------
 
     def _open(self, path: Path) -> None:
+        if Path(f"{path}{LEDGER_SUFFIX}").exists():
+            raise ConfigError(
+                f"-o {path} is the output of a batch: its ledger is beside it. To do: continue it with `asides batch "
+                "resume`, or name another file."
+            )
         if self._questions != STDIN and path.exists() and path.samefile(self._questions):
             raise ConfigError(f"-o {path} is the file of the questions. Name another one.")
         if path.is_file():
@@ -117,7 +145,8 @@ class AnswerFile:
                     "Name another one."
                 )
             if row is not None and is_answered(row):
-                self._answered[row["id"], row["fingerprint"]] += 1
+                self._answered[row["id"], row["fingerprint"], _encode_rest(row.get("row") or {})] += 1
+                self._keep(row["fingerprint"], {name: row[name] for name in row if name not in _ROW_FIELDS})
                 has_others = has_others or not is_whole
             else:
                 has_others = True
@@ -136,6 +165,10 @@ class AnswerFile:
             os.fsync(new.fileno())
         shutil.copymode(target, fresh)
         fresh.replace(target)
+
+
+def _encode_rest(rest: dict[str, Any]) -> bytes:
+    return encode_canonical(to_json_value(rest))
 
 
 def _decode(line: bytes) -> dict[str, Any] | None:

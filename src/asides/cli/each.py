@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from decimal import Decimal
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
-from asides.batch_rows import Question
-from asides.cli.answer_rows import AnswerFile, encode_row
+from asides.batch_rows import FillPrompt, Question
+from asides.cli.answer_rows import AnswerFile
 from asides.cli.exit_codes import Exit
 from asides.cli.question_rows import count_questions, open_questions
 from asides.cli.render import (
@@ -30,14 +30,12 @@ from asides.flows.call import Call
 from asides.flows.many import Answer, BuildCall, OpenQuestions, check_call
 from asides.flows.reply_fields import encode_answer, encode_failed, find_problem, is_answered
 from asides.options import Options
-from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound
+from asides.values.errors import AsidesError, ConfigError
 from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.usage import Cost, Timing, Usage, join_timings, sum_costs
 
 _USUAL_CONCURRENCY = 8
-# Wrong for every question: a key that is not accepted, a model that does not exist.
-_OF_ALL = (AuthError, NotFound)
 
 
 def run_each(arguments: Namespace, terminal: Terminal) -> int:
@@ -46,10 +44,11 @@ def run_each(arguments: Namespace, terminal: Terminal) -> int:
     config = read_call_config(arguments, terminal)
     batch = OpenQuestions(_USUAL_CONCURRENCY if arguments.concurrency is None else arguments.concurrency)
     with ExitStack() as stack:
-        total = count_questions(arguments.each)
+        fill_prompt = getattr(arguments, "fill_prompt", None)
+        total, repeated = count_questions(arguments.each, fill_prompt)
         client = stack.enter_context(Client(settings=config.settings))
-        answers = AnswerFile(arguments.output, arguments.each, terminal)
-        each = _Each(config, terminal, answers, total, getattr(arguments, "fill_prompt", None))
+        answers = AnswerFile(arguments.output, arguments.each, terminal, repeated)
+        each = _Each(config, terminal, answers, total, batch, fill_prompt)
         # Raises what is wrong with all questions, before the file of the answers is touched.
         pairs = client.answer(partial(each.prepare, path=arguments.each), batch)
         stack.enter_context(answers)
@@ -60,12 +59,18 @@ def run_each(arguments: Namespace, terminal: Terminal) -> int:
         try:
             for index, outcome in pairs:
                 each.take(index, outcome)
+                if batch.error is not None:
+                    break
         except KeyboardInterrupt:
             pairs.close()
             live.stop()
             terminal.print_error(f"stopped; {each.summary()}{answers.advice}")
             return Exit.INTERRUPTED
         live.stop()
+    if batch.error is not None:
+        if each.has_answers:
+            terminal.print_note(f"{each.summary()}{answers.advice}")
+        raise batch.error
     terminal.print_note(f"{each.summary()}{answers.advice if each.failed else ''}")
     if arguments.usage:
         terminal.print_info(each.describe_usage())
@@ -96,9 +101,11 @@ class _Each:
         terminal: Terminal,
         answers: AnswerFile,
         total: int | None,
-        fill_prompt: Callable[[str], str] | None = None,
+        batch: OpenQuestions,
+        fill_prompt: FillPrompt | None,
     ) -> None:
         """`fill_prompt` puts a question into the prompt of a template (-T)."""
+        self._batch = batch
         self._config = config
         self._fill_prompt = fill_prompt
         self._terminal = terminal
@@ -106,6 +113,8 @@ class _Each:
         self._total = total
         self._began = time.monotonic()
         self._asked: dict[int, tuple[Question, CallConfig]] = {}
+        self._waiting: dict[str, list[Question]] = {}
+        """Questions that equal one that is being asked, by their fingerprint."""
         self._reported: set[Notice] = set()
         self._usage: Usage | None = None
         self._timing: Timing | None = None
@@ -122,29 +131,37 @@ class _Each:
         return self._prepare_each(builder, path)
 
     def _prepare_each(self, builder: CallBuilder, path: str) -> Iterator[BuildCall]:
-        with open_questions(path) as questions:
+        with open_questions(path, self._fill_prompt) as questions:
             for question in questions:
                 if self._answers.has_answer(question):
                     self._skipped += 1
+                    self._batch.pace.has_answers = True
                     continue
+                if (fields := self._answers.find_fields(question)) is not None:
+                    self._write(question, fields)
+                    continue
+                if self._answers.is_repeated(question):
+                    if question.fingerprint in self._waiting:
+                        self._waiting[question.fingerprint].append(question)
+                        continue
+                    self._waiting[question.fingerprint] = []
                 taken, self._taken = self._taken, self._taken + 1
                 self._asked[taken] = question, self._config
                 yield partial(self._build, builder, question, taken)
 
     def _build(self, builder: CallBuilder, question: Question, taken: int) -> Call:
         config = self._config
+        if question.model is not None:
+            self._batch.note_own_model(taken)
         if question.model is not None and not question.is_vendor_form:
             # `--base-url` and `--api-key` hold for the provider that they were given for.
             config = config.with_model(question.model)
             self._asked[taken] = question, config
         options = cast("Options", {**config.options, **question.options})
-        prompt = question.prompt
-        if self._fill_prompt is not None and isinstance(prompt, str):
-            prompt = self._fill_prompt(prompt)
-        return builder.build(config.models, prompt, options, stream=False)
+        return builder.build(config.models, question.prompt, options, stream=False)
 
     def take(self, index: int, outcome: Answer) -> None:
-        """Write the row of one question. Raises the error that every question would get."""
+        """Write the row of one question, and of those that equal it."""
         question, config = self._asked.pop(index)
         if isinstance(outcome, Reply):
             fields = encode_answer(outcome, config.visibility)
@@ -156,13 +173,15 @@ class _Each:
         else:
             fields = encode_failed(outcome)
             self._first_error = self._first_error or outcome
-        self._answers.write(encode_row(question, fields))
+        for equal in (question, *self._waiting.pop(question.fingerprint, ())):
+            self._write(equal, fields)
+
+    def _write(self, question: Question, fields: dict[str, Any]) -> None:
+        self._answers.write(question, fields)
         if is_answered(fields):
             self._answered += 1
-            return
-        self.failed += 1
-        if isinstance(outcome, _OF_ALL) and not self._answered and not self._skipped:
-            raise outcome
+        else:
+            self.failed += 1
 
     def _report_warnings(self, reply: Reply) -> None:
         for notice in reply.warnings:
@@ -178,6 +197,11 @@ class _Each:
         of_all = f"/{self._total}" if self._total is not None else ""
         failed = f", {self.failed} failed" if self.failed else ""
         return f"{done}{of_all} questions{failed}, {len(self._asked)} open, {int(time.monotonic() - self._began)} s"
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether this run or an earlier one has an answer."""
+        return bool(self._answered or self._skipped)
 
     def summary(self) -> str:
         """How it ended, in one line."""

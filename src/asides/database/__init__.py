@@ -22,6 +22,10 @@ NOW_SQLITE = "((julianday('now') - 2440587.5) * 86400.0)"
 """The time of the database, in seconds since 1970, as SQL of SQLite."""
 NOW_POSTGRES = "extract(epoch FROM clock_timestamp())::double precision"
 """The same as SQL of PostgreSQL."""
+LEASE_SECONDS = 120.0
+"""How long a claim on rows, or a reservation of money, counts without being renewed: for so long a killed process holds
+it back.
+"""
 
 
 class StoreError(ConfigError):

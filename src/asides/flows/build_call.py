@@ -6,6 +6,7 @@ Prompts, tools and timeouts have many forms, which are read here.
 from __future__ import annotations
 
 from collections.abc import KeysView, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     # A plain call loads none of these.
     from asides.agents.tools.function_tool import ToolLike
     from asides.flows.list_models import ModelListCall
+    from asides.flows.pace import Pace
 
 
 class CallBuilder:
@@ -61,6 +63,14 @@ class CallBuilder:
         self._given_settings = settings
         self.reported: set[str] = set()
         """The default models that a notice has reported."""
+        self._pace: Pace | None = None
+
+    def with_pace(self, pace: Pace) -> CallBuilder:
+        """This builder, for the calls of one list."""
+        builder = copy(self)
+        builder._pace = pace
+        vars(builder).pop("_usual_policy", None)
+        return builder
 
     def build(
         self,
@@ -194,6 +204,8 @@ class CallBuilder:
 
     def _read_policy(self, given: CallOptions) -> Policy:
         policy, own = read_policy(given), self.visibility
+        if self._pace is not None:
+            policy = msgspec.structs.replace(policy, pace=self._pace)
         return policy if own == DEFAULT_VISIBILITY else msgspec.structs.replace(policy, visibility=own)
 
     @cached_property

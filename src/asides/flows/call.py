@@ -27,6 +27,7 @@ from asides.values.thinking import Effort
 if TYPE_CHECKING:
     # Most calls name no type for their answer.
     from asides.agents.outputs.expected_output import ExpectedOutput
+    from asides.flows.pace import Pace
     from asides.values.recover_policy import RecoverPolicy
     from asides.values.visibility import Visibility
 
@@ -60,6 +61,8 @@ class Policy(msgspec.Struct, frozen=True):
     """How often the model may correct an answer that does not fit `output`; None: it is checked when it is read."""
     visibility: Visibility | None = None
     """What may be seen of the thinking of a reply; None: as by default."""
+    pace: Pace | None = None
+    """How fast the list is asked that this call belongs to; None: it is asked by itself."""
 
 
 class CallLike(Protocol):

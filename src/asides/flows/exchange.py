@@ -9,6 +9,7 @@ import logging
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from asides.dialects.document_decoder import explain_problem
 from asides.dialects.input_reports import is_report
 from asides.flows.call import Call, SentRequest, encode_request
 from asides.flows.retry import NO_HEAD, clean_error, fetch_key, receive_error, wait_before_next
-from asides.flows.steps import Emit, Flow, Head, Now, Open, Read, Sleep, traced
+from asides.flows.steps import Allow, Emit, Flow, Head, Now, Open, Read, Sleep, traced
 from asides.options import ReplyLimits
 from asides.providers.credentials import KeySource, Secret, collect_secrets
 from asides.providers.learned_rules import recall
@@ -48,6 +49,7 @@ from asides.values.usage import ReplyTimer
 
 if TYPE_CHECKING:
     from asides.flows.heal.repair import Healer  # loaded when a request is refused
+    from asides.flows.pace import Pace
     from asides.history.plan import Decision
 
 # Counts and names only: never content, thinking, seals or keys, not even at DEBUG (contract, §4.10).
@@ -57,6 +59,8 @@ _READ = Read()
 # After its last event a server ends the body or closes the connection; some do neither.
 _READ_THE_REST = Read(patience=0.5)
 _USUAL_LIMITS = ReplyLimits()
+# How often a request that waits looks whether its list has ended.
+_LOOK_SECONDS = 1.0
 
 
 class ResponseReader:
@@ -319,8 +323,11 @@ class Exchange:
             target, dialect = sent.target, find_dialect(sent.target.dialect)
             if began is None:
                 began = yield Now()
-            attempt = 0
+            attempt = limited = 0
+            pace, seconds = call.policy.pace, 0.0
             while True:
+                if pace is not None:
+                    yield from _wait_for_turn(pace, seconds, call.policy.timeout.total)
                 attempt += 1
                 head = NO_HEAD
                 try:
@@ -331,20 +338,31 @@ class Exchange:
                     head = yield Open(sent.request)
                     _log.debug("%s: status %d", target.provider.name, head.status)
                     if 200 <= head.status < 300:
-                        return (yield from self._receive(dialect, sent, began))
+                        reply = yield from self._receive(dialect, sent, began)
+                        if pace is not None:
+                            pace.note_reply()
+                        return reply
                     raise (yield from receive_error(dialect, head, sent.target))
                 except (TransportError, ProviderError) as error:
                     if not self.is_planned and isinstance(error, ProviderError):
                         repaired = self._plan_after(error, attempt)
                     else:
                         repaired = self._repair(error, sent, may_retry=attempt <= call.policy.retries)
-                    seconds = self._wait_before_next(attempt, head, error) if repaired is None else 0.0
+                    seconds = 0.0
+                    if repaired is None and pace is not None and pace.is_limit(error) and not self.emitted:
+                        # The whole list waits, and this attempt does not count.
+                        attempt, limited, now = attempt - 1, limited + 1, (yield Now())
+                        if not pace.note_limit(error, now, limited=limited, max_wait=call.policy.max_wait):
+                            raise
+                    elif repaired is None:
+                        seconds = self._wait_before_next(attempt, head, error)
                 if repaired is not None:
                     # A different request: it gets all attempts again.
-                    attempt, sent, dialect = 0, repaired, find_dialect(repaired.target.dialect)
+                    attempt, sent, dialect, seconds = 0, repaired, find_dialect(repaired.target.dialect), 0.0
                     continue
                 _log.debug("%s: trying again in %.2f s", target.provider.name, seconds)
-                yield Sleep(seconds)
+                if pace is None:
+                    yield Sleep(seconds)
         except AsidesError as error:
             if error.partial is None:
                 error.partial = self.partial
@@ -541,6 +559,29 @@ def _drop_silent(body: Any) -> Any:
     if not isinstance(body, dict):
         return body
     return {name: value for name, value in body.items() if value not in (None, False, [], {}, "")}
+
+
+def _wait_for_turn(pace: Pace, seconds: float, total: float | None) -> Flow[None]:
+    """Wait so long, and until the list may send again. Raises the error that ended the list meanwhile.
+
+    The wait of the list is not that of the request, which has its `total` time again.
+    """
+    now: float = yield Now()
+    until = now + seconds
+    is_paused = False
+    while True:
+        if pace.error is not None:
+            raise copy(pace.error)
+        if pace.paused_until > max(until, now) and total is not None and not is_paused:
+            is_paused = True
+            yield Allow()
+        left = max(until, pace.paused_until) - now
+        if left <= 0:
+            break
+        yield Sleep(min(left, _LOOK_SECONDS))
+        now = yield Now()
+    if is_paused:
+        yield Allow(total)
 
 
 def _choose_decode_target(sent: SentRequest) -> Target:

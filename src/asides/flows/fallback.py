@@ -194,6 +194,10 @@ def join_calls(names: Sequence[str], calls: Sequence[Call | MissingKey], notices
         raise error
     first = ready[0][1]
     skipped = tuple(_report_failure(name, problem, ready[0][0]) for name, problem in missing)
+    if first.policy.pace is not None:
+        # A list waits for its last model only: before that, the next one is asked instead.
+        ready = [*((name, _without_pace(call)) for name, call in ready[:-1]), ready[-1]]
+        first = ready[0][1]
     return msgspec.structs.replace(
         first,
         notices=(*notices, *skipped, *first.notices),
@@ -201,6 +205,10 @@ def join_calls(names: Sequence[str], calls: Sequence[Call | MissingKey], notices
             msgspec.structs.replace(call, notices=(*notices, *skipped, *call.notices)) for _, call in ready[1:]
         ),
     )
+
+
+def _without_pace(call: Call) -> Call:
+    return msgspec.structs.replace(call, policy=msgspec.structs.replace(call.policy, pace=None))
 
 
 def _is_same_model(one: Call, other: Call) -> bool:

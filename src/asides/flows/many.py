@@ -1,5 +1,5 @@
 """Many questions: what is decided once for the sync and the async driver. When to take the next prompt, what ends the
-batch, and what is reported.
+batch, and what is reported. `Pace` decides how many are asked at once, and which errors concern all of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from asides.flows.call import Call
+from asides.flows.pace import Pace
 from asides.history.check import check_request
 from asides.options import ModelLike, Options, PromptLike
 from asides.values.errors import AsidesError, ConfigError
@@ -46,10 +47,21 @@ OnProgress: TypeAlias = Callable[[Progress], object]
 class OpenQuestions:
     """The state of one batch: counts, and the error that ends it. A driver takes the questions and runs them."""
 
-    __slots__ = ("_concurrency", "_done", "_failed", "_is_exhausted", "_on_progress", "_problem", "_taken", "_total")
+    __slots__ = (
+        "_done",
+        "_failed",
+        "_is_exhausted",
+        "_on_progress",
+        "_own_models",
+        "_problem",
+        "_taken",
+        "_total",
+        "pace",
+    )
 
     def __init__(self, concurrency: int = 8, on_progress: OnProgress | None = None, total: int | None = None) -> None:
-        self._concurrency = _check_concurrency(concurrency)
+        self.pace = Pace(_check_concurrency(concurrency))
+        self._own_models: set[int] = set()
         if on_progress is not None and not callable(on_progress):
             raise ConfigError("on_progress is a function that takes a Progress.")
         if iscoroutinefunction(on_progress):
@@ -64,7 +76,16 @@ class OpenQuestions:
     def has_room_for_more(self) -> bool:
         """Whether to take the next question now. No more are taken than are asked at once."""
         is_over = self._is_exhausted or self._problem is not None
-        return not is_over and self._taken - self._done < self._concurrency
+        return not is_over and self._taken - self._done < self.pace.limit
+
+    @property
+    def error(self) -> AsidesError | None:
+        """The error that concerns every question. The rest gets it without being sent."""
+        return self.pace.error
+
+    def note_own_model(self, index: int) -> None:
+        """Note that a question names a model that the others do not have. Its error does not concern them."""
+        self._own_models.add(index)
 
     def take(self) -> int:
         """Count a question that was taken. Returns its index."""
@@ -86,8 +107,11 @@ class OpenQuestions:
         if isinstance(outcome, BaseException) and not isinstance(outcome, AsidesError):
             self.fail(outcome)
             return None
+        has_own_model = index in self._own_models
+        self._own_models.discard(index)
         if isinstance(outcome, AsidesError):
             self._failed += 1
+            self.pace.note_failure(outcome, has_own_model=has_own_model)
         if self._on_progress is not None:
             try:
                 self._on_progress(Progress(self._done, self._failed, self._taken - self._done, self._total))

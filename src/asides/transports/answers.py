@@ -95,7 +95,11 @@ def _answer(
                 if not batch.has_room_for_more:
                     break  # Another thread has closed it meanwhile.
                 index = batch.take()
-                running[index] = _start(index, build, transport, ended)
+                if batch.error is None:
+                    running[index] = _start(index, build, transport, ended)
+                else:
+                    running[index] = None
+                    ended.put((index, batch.error))
             if not running:
                 batch.end()
                 return
@@ -217,7 +221,7 @@ async def _answer_async(
                 elif isinstance(taken, BaseException):
                     batch.fail(taken)
                 else:
-                    running[asyncio.create_task(_ask_async(taken, transport))] = batch.take()
+                    running[asyncio.create_task(_ask_async(taken, transport, batch))] = batch.take()
                 continue
             for task in [task for task in running if task.done()]:
                 pair = batch.finish(running.pop(task), task.result())
@@ -253,7 +257,9 @@ async def _take(calls: AsyncIterator[Build]) -> Build | BaseException | None:
         return problem
 
 
-async def _ask_async(build: Build, transport: AsyncTransport) -> _Outcome:
+async def _ask_async(build: Build, transport: AsyncTransport, batch: OpenQuestions) -> _Outcome:
+    if batch.error is not None:
+        return batch.error
     try:
         built = build()
         if isinstance(built, Call):

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from asides.batch_rows import LEDGER_SUFFIX, FillPrompt
 from asides.database import Database, StoreError
 from asides.database.postgres_url import describe_url, is_postgres_url
 from asides.datasets.parquet import clean_row
@@ -32,7 +33,7 @@ from asides_batch.leases import has_ended
 from asides_batch.ledger import Ledger, list_records
 from asides_batch.ledger_tables import open_ledger_database
 from asides_batch.ledger_values import BatchRecord, Via, create_record
-from asides_batch.load_rows import FillPrompt, RowSource, load_rows, spool
+from asides_batch.load_rows import RowSource, load_rows, spool
 from asides_batch.open_job import JobSetup, open_job
 from asides_batch.read_status import read_status
 
@@ -88,7 +89,7 @@ class BatchCore:
         find_runner(self.via)
 
     def _choose_place(self, given: str | None) -> str:
-        beside = f"{self.output}.ledger"
+        beside = f"{self.output}{LEDGER_SUFFIX}"
         if given is not None:
             return given
         store = self.settings.store

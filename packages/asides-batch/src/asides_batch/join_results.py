@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from asides.batch_rows import compute_fingerprint
 from asides.database import Database
 from asides.datasets.parquet import is_parquet, load_parquet
 from asides.flows.reply_fields import is_answered
@@ -72,7 +73,7 @@ def read_joined(database: Database, ledger: Ledger) -> Iterator[JoinedRow]:
 
 def encode_joined(row: JoinedRow) -> bytes:
     """A row that has a result as a line of the output."""
-    named = {"index": row.place, "id": row.id, "fingerprint": row.hash}
+    named = {"index": row.place, "id": row.id, "fingerprint": compute_fingerprint(row.request)}
     parts = [json.dumps(named).encode()[:-1], (row.result or b"{}")[1:-1]]
     if row.rest is not None:
         parts.append(b'"row": ' + row.rest)

@@ -11,7 +11,6 @@ import secrets
 import socket
 from pathlib import Path
 
-LEASE_SECONDS = 120.0
 RENEW_SECONDS = 30.0
 _SEPARATOR = "|"
 

@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
-from asides.database import NOW_POSTGRES, Queries, Query, QueryMany
+from asides.database import LEASE_SECONDS, NOW_POSTGRES, Queries, Query, QueryMany
 from asides.values.errors import ConfigError
-from asides_batch.leases import LEASE_SECONDS
 from asides_batch.ledger_values import (
     BatchRecord,
     Claim,
@@ -63,7 +62,7 @@ _RELEASE = (
     "UPDATE batch_requests SET state = 'waiting', owner = NULL, lease = NULL, reserved = 0 WHERE batch = ? AND hash = ?"
 )
 _JOIN = (
-    "SELECT r.place, r.hash, r.id, r.rest, q.state, q.result FROM batch_rows r JOIN batch_requests q "
+    "SELECT r.place, r.hash, q.request, r.id, r.rest, q.state, q.result FROM batch_rows r JOIN batch_requests q "
     "ON q.batch = r.batch AND q.hash = r.hash WHERE r.batch = ? AND r.place >= ? ORDER BY r.place LIMIT ?"
 )
 _LIST_RUNNING = (
@@ -256,8 +255,8 @@ class Ledger:
         """`count` rows from a place on, each with the result of its request."""
         rows = (yield Query(_JOIN, (self.name, first, count), is_alone=True)).rows
         return [
-            JoinedRow(place, hash_, decode_id(id_), read_object(rest), state, read_object(result))
-            for place, hash_, id_, rest, state, result in rows
+            JoinedRow(place, hash_, bytes(request), decode_id(id_), read_object(rest), state, read_object(result))
+            for place, hash_, request, id_, rest, state, result in rows
         ]
 
     # --- the requests -------------------------------------------------------------------------------------------------

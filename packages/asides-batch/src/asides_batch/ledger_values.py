@@ -202,6 +202,7 @@ class JoinedRow(msgspec.Struct, frozen=True):
 
     place: int
     hash: str
+    request: bytes
     id: str | int | None
     rest: bytes | None
     state: RequestState

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-import random
+import time
 from collections import deque
 from contextlib import suppress
 from typing import cast
 
 from asides.batch_rows import Question
 from asides.database import StoreError
-from asides.flows.call import Policy
-from asides.flows.retry import GiveUp, decide_retry
+from asides.flows.pace import Pace, RunEnded
 from asides.options import Options
-from asides.values.errors import AsidesError, AuthError, ConfigError, NotFound, ProviderError, TransportError
+from asides.values.errors import AsidesError, ConfigError
 from asides.values.reply import Reply
 from asides_batch.batch_job import BatchJob, build_changed_error
 from asides_batch.leases import RENEW_SECONDS
 from asides_batch.ledger_values import Claim, Outcome
-from asides_batch.throttle import Throttle, is_limit
 
 _GROUP = 200
 _WRITE_SECONDS = 0.02
@@ -32,14 +30,8 @@ _CLAIM_SECONDS = 0.1
 _MOST_AHEAD = 2000
 _LOOK_SECONDS = 1.0
 """The pause between two checks whether requests of other processes are free again."""
-_MOST_LIMITED = 20
-"""How often one request is sent again after the provider asked to wait."""
 _LONGEST_WAIT = 900.0
-"""A provider that asks for a longer wait, or lets nothing through for so long, ends the run."""
-# Errors that concern every request: a key that is not accepted, a model that does not exist.
-_FATAL = (AuthError, NotFound)
-_MOST_FATAL = 10
-_MOST_FAILURES = 20
+"""A provider that asks for a longer wait ends the run."""
 
 
 async def run(job: BatchJob) -> None:
@@ -52,10 +44,10 @@ class _LiveRun:
 
     def __init__(self, job: BatchJob) -> None:
         self._job = job
-        self._own = cast("Options", {**job.own, "retries": 0, "keep_raw": False})
-        self._policy = Policy(retries=job.retries, max_wait=_LONGEST_WAIT)
+        own = {"retries": job.retries, "max_wait": _LONGEST_WAIT, "keep_raw": False}
+        self._own = cast("Options", {**job.own, **own})
         self._loop = asyncio.get_running_loop()
-        self._throttle = Throttle(job.concurrency)
+        self._pace = Pace(job.concurrency, has_answers=job.record.done > 0)
         self._ready: deque[tuple[float, Claim]] = deque()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._finished: list[Outcome] = []
@@ -63,11 +55,11 @@ class _LiveRun:
         """How many outcomes are being written."""
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._pause = 0.0
+        self._shared_pause = 0.0
+        """Until when the ledger has been told that nobody should send."""
         self._rate = 0.0
         self._look_at = 0.0
         self._renewed = self._exchanged = self._loop.time()
-        self._failures = 0
         self._bug: BaseException | None = None
 
     async def run(self) -> None:
@@ -86,10 +78,12 @@ class _LiveRun:
         """Write what is finished, claim what there is room for, and wait. Returns whether there is more to do."""
         now = self._loop.time()
         is_ending = self._is_ending
+        if is_ending:
+            self._pace.stop()
         released = self._take_back() if is_ending else []
         want = 0 if is_ending or now < self._look_at else self._count_wanted()
         renew = now - self._renewed > RENEW_SECONDS
-        if self._finished or released or want or renew or self._pause:
+        if self._finished or released or want or renew or self._shared_pause < self._pace.paused_until:
             if not await self._exchange(want, released, renew):
                 return False
         elif not self._running and not self._ready and is_ending:
@@ -101,7 +95,8 @@ class _LiveRun:
     async def _exchange(self, want: int, released: list[str], renew: bool) -> bool:
         finished, self._finished = self._finished, []
         self._writing = len(finished)
-        pause, self._pause = self._pause, 0.0
+        pause = self._count_pause() if self._shared_pause < self._pace.paused_until else 0.0
+        self._shared_pause = self._pace.paused_until
         held = {*self._running, *(claim.hash for _, claim in self._ready)}
         try:
             exchange = await self._job.exchange(finished, want, held=held, released=released, pause=pause, renew=renew)
@@ -153,17 +148,21 @@ class _LiveRun:
     @property
     def _is_behind(self) -> bool:
         """Whether too many outcomes wait to be written, so that nothing more is sent: a kill would lose them."""
-        return len(self._finished) + self._writing >= self._throttle.limit
+        return len(self._finished) + self._writing >= self._pace.limit
 
     @property
     def _has_more(self) -> bool:
         is_busy = bool(self._running or self._ready or self._finished)
         return is_busy or not (self._is_ending or self._job.record.state != "open" or not self._job.record.left)
 
+    def _count_pause(self) -> float:
+        """The seconds until requests may be sent again. Drivers read this clock, which event loops may not."""
+        return max(self._pace.paused_until - time.monotonic(), 0.0)
+
     def _count_wanted(self) -> int:
         """How many more to claim: enough to send until the next exchange, and no more, since others may want them."""
         ahead = min(_MOST_AHEAD, math.ceil(self._rate * 5 * _CLAIM_SECONDS) + 1)
-        missing = self._throttle.limit + ahead - len(self._running) - len(self._ready)
+        missing = self._pace.limit + ahead - len(self._running) - len(self._ready)
         return missing if missing > 0 and len(self._ready) <= ahead // 2 else 0
 
     async def _wait(self) -> None:
@@ -183,8 +182,8 @@ class _LiveRun:
     def _fill(self) -> None:
         """Send what may be sent now. Called again when a request ends, and when the next one may be sent."""
         now = self._loop.time()
-        while self._ready and len(self._running) < self._throttle.limit and not self._is_ending and not self._is_behind:
-            start = max(self._ready[0][0], self._throttle.paused_until)
+        while self._ready and len(self._running) < self._pace.limit and not self._is_ending and not self._is_behind:
+            start = max(self._ready[0][0], now + self._count_pause())
             if start > now:
                 if self._timer is not None:
                     self._timer.cancel()
@@ -192,7 +191,7 @@ class _LiveRun:
                 return
             _, claim = self._ready.popleft()
             self._running[claim.hash] = self._loop.create_task(self._answer(claim))
-        is_idle = not self._ready and len(self._running) < self._throttle.limit and now >= self._look_at
+        is_idle = not self._ready and len(self._running) < self._pace.limit and now >= self._look_at
         has_many = self._is_behind or len(self._finished) >= _GROUP
         if has_many or (is_idle and self._job.record.left > len(self._finished)):
             self._wake.set()
@@ -225,59 +224,17 @@ class _LiveRun:
 
     async def _ask(self, question: Question) -> Reply | AsidesError | None:
         """The reply, or the error of this request; None when it has to be asked in a later run."""
-        job = self._job
-        attempt = limited = 0
-        while True:
-            try:
-                reply = await job.client.answer(lambda builder: job.plan.build(builder, question, self._own))
-            except AsidesError as error:
-                is_about_load = is_limit(error)
-                limited, attempt = limited + is_about_load, attempt + (not is_about_load)
-                wait = self._find_wait(error, attempt, limited)
-                if wait is None:
-                    return self._give_up(error, question)
-                await self._pause_for(wait)
-                if self._is_ending:
-                    return None
-                continue
-            self._failures = 0
-            self._throttle.note_reply()
-            return reply
-
-    def _find_wait(self, error: AsidesError, attempt: int, limited: int) -> float | None:
-        """The seconds until the next attempt; None if there is none."""
-        now = self._loop.time()
-        if is_limit(error):
-            wait = self._throttle.note_limit(error, now)
-            self._pause = max(self._pause, wait)
-            since = self._throttle.limited_since or now
-            if wait > _LONGEST_WAIT or now - since > _LONGEST_WAIT:
-                self._job.error = self._job.error or error
-            return None if limited > _MOST_LIMITED else wait
-        failure = error.status if isinstance(error, ProviderError) and error.status else error
-        advice = {} if (after := getattr(error, "retry_after", None)) is None else {"retry-after": f"{after:g}"}
-        decision = decide_retry(failure, advice, attempt=attempt, policy=self._policy, jitter=random.random())
-        return None if isinstance(decision, GiveUp) else decision.seconds
-
-    def _give_up(self, error: AsidesError, question: Question) -> AsidesError | None:
-        """The error of a request is its outcome, unless it concerns every request: then it ends the run."""
-        is_fatal = isinstance(error, _FATAL) and question.model is None
-        if not is_fatal and not isinstance(error, TransportError) and not _is_server_error(error):
-            return error
-        self._failures += 1
-        most = max(_MOST_FAILURES, 2 * self._job.concurrency)
-        if is_fatal:
-            most = _MOST_FATAL if self._job.record.done else 1
-        if self._failures >= most:
-            self._job.error = self._job.error or error
+        job, pace = self._job, self._pace
+        try:
+            return await job.client.answer(lambda builder: job.plan.build(builder, question, self._own), pace)
+        except RunEnded:
             return None
-        return error
-
-    async def _pause_for(self, seconds: float) -> None:
-        """Wait, but not longer than until the run is stopped."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._job.stop.wait()
+        except AsidesError as error:
+            pace.note_failure(error, has_own_model=question.model is not None)
+            if pace.error is None or isinstance(pace.error, RunEnded):
+                return error
+            job.error = job.error or pace.error
+            return None if type(error) is type(pace.error) else error
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -297,7 +254,3 @@ class _LiveRun:
                 raise
             del self._finished[: len(group)]
         await self._job.release()
-
-
-def _is_server_error(error: AsidesError) -> bool:
-    return isinstance(error, ProviderError) and (error.status or 0) >= 500

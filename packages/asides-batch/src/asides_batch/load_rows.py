@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from asides.batch_rows import Question, encode_canonical, read_good_lines, read_lines
+from asides.batch_rows import FillPrompt, Question, encode_canonical, read_good_lines, read_lines
 from asides.database import Database
 from asides.datasets.parquet import is_parquet
 from asides.values.errors import ConfigError
@@ -24,7 +24,6 @@ from asides_batch.ledger import Ledger
 from asides_batch.ledger_values import BatchRecord, LoadedRow
 from asides_batch.parquet_rows import read_parquet
 
-FillPrompt = Callable[[str], str]
 _ROWS = 1000
 _BYTES = 4_000_000
 """The most rows, and the most bytes, of one transaction."""
@@ -61,13 +60,7 @@ class RowSource(msgspec.Struct, frozen=True):
                 questions = read_lines(file, self.name, is_text=self.is_text)
             else:
                 questions = read_good_lines(file, self.name, on_problem, is_text=self.is_text)
-            yield questions if self.fill_prompt is None else map(self._fill, questions)
-
-    def _fill(self, question: Question) -> Question:
-        if self.fill_prompt is None or not isinstance(question.prompt, str):
-            return question
-        prompt = self.fill_prompt(question.prompt)
-        return msgspec.structs.replace(question, prompt=prompt, content={**question.content, "prompt": prompt})
+            yield (question.fill(self.fill_prompt) for question in questions)
 
     def _open(self) -> BinaryIO:
         try:

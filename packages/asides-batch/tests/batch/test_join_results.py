@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import asides
+from asides.batch_rows import read_row
 from asides.database import Database
 from asides_batch import join_results
 from asides_batch.join_results import encode_joined, read_joined, read_results, write_output
@@ -44,11 +45,13 @@ def test_pages_are_joined_in_order(database: Database, monkeypatch: pytest.Monke
 
 
 def test_a_row_has_its_own_id_and_fields() -> None:
-    row = JoinedRow(3, "f00", 'a"b', b'{"x": [1]}', "done", b'{"text": "\xc3\xbc", "response_id": "r"}')
+    row = JoinedRow(
+        3, "f00", b'{"prompt":"q"}', 'a"b', b'{"x": [1]}', "done", b'{"text": "\xc3\xbc", "response_id": "r"}'
+    )
     assert json.loads(encode_joined(row)) == {
         "index": 3,
         "id": 'a"b',
-        "fingerprint": "f00",
+        "fingerprint": read_row("q", 3, "here").fingerprint,
         "text": "ü",
         "response_id": "r",
         "row": {"x": [1]},

@@ -13,9 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.database import Queries, Query, QueryMany
+from asides.database import LEASE_SECONDS, Queries, Query, QueryMany
 from asides_batch.batch_status import VendorBatchStatus
-from asides_batch.leases import LEASE_SECONDS
 from asides_batch.ledger import Ledger
 from asides_batch.ledger_values import BatchRecord, Claim, Outcome, RunLimits, split_hashes
 

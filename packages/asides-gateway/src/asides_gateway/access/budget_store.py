@@ -15,10 +15,8 @@ from typing import Literal
 
 import msgspec
 
-from asides.database import NOW_POSTGRES, NOW_SQLITE, Queries, Query, QueryMany
+from asides.database import LEASE_SECONDS, NOW_POSTGRES, NOW_SQLITE, Queries, Query, QueryMany
 
-LEASE_SECONDS = 120.0
-"""How long a reservation counts without being renewed: a killed process holds its money back for so long."""
 _KEPT_SECONDS = 86_400.0
 """How long a reservation is kept after its lease, so that a slow process, or one that had lost its database, can still
 settle it."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from asides.database import Database, StoreError, StoreUnavailable
+from asides.database import LEASE_SECONDS, Database, StoreError, StoreUnavailable
 from asides.relay.error_response import RelayRefusal
 from asides.relay.metered_use import forget_prices, load_prices
 from asides.relay.relay_request import CallerLimits
@@ -28,7 +28,6 @@ from asides.values.money import format_billionths, to_billionths
 from asides.values.outage_log import OutageLog
 from asides_gateway.access import CountedRequest, KeyRecord, RateWindows
 from asides_gateway.access.budget_store import (
-    LEASE_SECONDS,
     MOST_SPENT,
     BudgetExceeded,
     Reservation,
