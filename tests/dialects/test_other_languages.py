@@ -262,5 +262,5 @@ def test_pain_C1_H9_a_history_of_signed_thoughts_survives_json(client: asides.Cl
     assert [type(part) for part in again.parts] == [Thought, Text]
     client.ask(model, [user("one"), again, user("two")], base_url=open_stage.url, api_key="made-up", thinking=2000)
     sent = json.loads(open_stage.requests[-1].body)["messages"][1]["content"]
-    signature = next(seal.value for seal in first.parts[0].seals)  # type: ignore[union-attr]
+    signature = next(seal.value for seal in first.parts[0].seals)
     assert sent[0] == {"reasoningContent": {"reasoningText": {"text": "plan", "signature": signature}}}

@@ -54,7 +54,7 @@ def test_fragments_of_reasoning_details_are_merged_and_stored_unchanged() -> Non
     ]
     reply = decoded(stream(*deltas, {"content": "42"}))
     assert [(text, kind) for text, kind, _ in thoughts(reply)] == [("plan it", "raw"), ("short", "summary")]
-    seal = reply.parts[0].seals[0]  # type: ignore[union-attr]
+    seal = reply.parts[0].seals[0]
     assert (seal.kind, seal.value) == ("reasoning_details", "sig")
     entries = [{"type": "reasoning.text", "index": 0, "text": "plan it", "id": "r1", "signature": "sig"}]
     again = decoded(whole({"content": "42", "reasoning_details": entries}))

@@ -236,7 +236,7 @@ def test_E1_E6_E11_deltas_are_told_once_and_the_item_s_state_is_attached() -> No
     assert reply.metadata["thinking"] == "thinking"
     # The value of output_item.added is incomplete; that of output_item.done counts.
     assert [seal.value for seal in reply.seals] == ["done"]
-    assert reply.parts[0].seals[0].entry is not None  # type: ignore[union-attr]
+    assert reply.parts[0].seals[0].entry is not None
 
 
 @pytest.mark.requirement("S0-64", "S0-66", "S0-71", "S1-23", "S1-26", "S1-44", "S0-60")

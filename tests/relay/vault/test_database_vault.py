@@ -25,6 +25,9 @@ class Failing:
     def __init__(self) -> None:
         self.options: list[dict[str, Any]] = []
 
+    def was_down_since(self, moment: float) -> bool:  # noqa: ARG002
+        return False
+
     def run(self, work: Callable[[], Queries[Any]], **options: Any) -> Any:
         self.options.append(options)
         return work()

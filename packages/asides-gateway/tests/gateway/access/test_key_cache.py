@@ -28,6 +28,9 @@ class Watched:
         self.is_away = False
         self.runs = 0
 
+    def was_down_since(self, moment: float) -> bool:  # noqa: ARG002
+        return False
+
     def run(self, work: Callable[[], Queries[Any]], **how: Any) -> Any:
         self.runs += 1
         if self.is_away:
