@@ -61,7 +61,7 @@ def test_a_model_is_checked_at_once_and_a_bad_one_changes_nothing(
     assert "no provider is called 'nobody'" in err
     assert "'gpt' is a model without a provider" in err
     assert "'deepseek' names a provider and no model" in err
-    assert "deepseek needs an API key: set DEEPSEEK_API_KEY" in err
+    assert "DeepSeek needs an API key: set DEEPSEEK_API_KEY" in err
     assert err.splitlines()[-1] == "openai-compatible:staged"
     assert server.requests[0].json["model"] == "staged"
 

@@ -24,9 +24,10 @@ from asides.client import Client
 from asides.conversations.store import StoreConflict
 from asides.conversations.store.conversation_names import is_unnamed
 from asides.conversations.sync import Conversation
-from asides.flows.offline import explain
+from asides.flows.build_call import CallBuilder
+from asides.flows.offline import explain_call
 from asides.values.error_words import find_near_name
-from asides.values.errors import AsidesError, MissingKey
+from asides.values.errors import AsidesError
 from asides.values.messages import Message
 from asides.values.parts import Part, Text
 from asides.values.thinking import read_thinking
@@ -305,9 +306,7 @@ class ChatCommands:
 
 def check_call(config: CallConfig) -> None:
     """Raise what can be known without a request: a wrong option, a missing key."""
-    lacking = explain(config.model, "?", settings=config.settings, **config.options).missing_key
-    if lacking is not None:
-        raise MissingKey(config.target.provider.name, lacking)
+    explain_call(CallBuilder(settings=config.settings).build(config.models, "?", config.options, stream=True))
 
 
 _MAX_SHOWN_QUESTION = 60
