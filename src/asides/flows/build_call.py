@@ -56,7 +56,7 @@ class CallBuilder:
     def __init__(
         self, options: Options | None = None, *, providers: Sequence[Provider] = (), settings: Settings | None = None
     ) -> None:
-        self._options = reject_unknown(options or Options())
+        self._options = reject_unknown(options or Options(), "the client")
         self._providers = tuple(providers)
         self._given_settings = settings
         self.reported: set[str] = set()

@@ -21,7 +21,7 @@ from asides.flows.retry import decode_error
 from asides.flows.steps import Head
 from asides.history.cache_break import CacheBreak, SentBefore, find_cache_break
 from asides.history.plan import Decision, encode_plan, plan
-from asides.options import ModelLike, Options, PromptLike
+from asides.options import ModelLike, Options, PromptLike, describe_options
 from asides.providers.credentials import collect_secrets, is_loopback, is_secret_header, is_secret_query
 from asides.providers.find import find_provider
 from asides.providers.learned_rules import recall
@@ -303,6 +303,9 @@ def explain(
     """
     builder = CallBuilder(providers=providers, settings=settings)
     return explain_call(builder.build(model, prompt, options, stream=False, needs_key=False))
+
+
+describe_options(explain)
 
 
 def explain_call(call: Call, before: SentBefore | None = None) -> Explanation:

@@ -46,6 +46,11 @@ class AsidesError(Exception):
     earlier: tuple[AsidesError, ...] = ()
     """When several models were asked in order: the errors of the models before this one."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__module__ == __name__:
+            cls.__module__ = "asides"  # Tracebacks name an error as its users import it.
+
     def __str__(self) -> str:
         # A server, or a file, may have chosen some of the words. They shall forge no line and command no terminal.
         return to_line(super().__str__())
@@ -53,6 +58,9 @@ class AsidesError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # The default rebuilds from args alone and would call subclasses without their keyword arguments.
         return (_rebuild, (type(self), self.args, self.__dict__))
+
+
+AsidesError.__module__ = "asides"
 
 
 def _rebuild(kind: type[_Kind], args: tuple[Any, ...], state: dict[str, Any]) -> _Kind:
