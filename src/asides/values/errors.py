@@ -288,6 +288,21 @@ def redact_keys(text: str) -> str:
     return re.sub(_KEY_LIKE, "***", text)
 
 
+_IMPERATIVES = (
+    "Add|Allow|Answer|Ask|Await|Begin|Call|Change|Check|Choose|Close|Collect|Compare|Copy|Correct|Create|Decode|"
+    "Decompress|Decorate|Encode|End|For|Give|Grant|Have|If|Install|Join|Keep|Leave|Let|Load|Look|Make|Move|Name|Omit|"
+    "Open|Pass|Point|Put|Raise|Read|Record|Register|Reload|Remove|Rename|Repair|Report|Restore|Resume|Return|Run|Save|"
+    "See|Send|Set|Shorten|Start|Take|Try|Turn|Unset|Upgrade|Upload|Use|Wait|Write"
+)
+_ADVICE = rf"(?:^|(?<=[.?!)…] ))(?:{_IMPERATIVES})\b"
+
+
+def split_advice(text: str) -> tuple[str, str]:
+    """The text of an error of ours in two: what is wrong, and the advice after it, which begins with an imperative."""
+    found = re.search(_ADVICE, text)
+    return (text, "") if found is None else (text[: found.start()].rstrip(), text[found.start() :])
+
+
 def to_line(text: str) -> str:
     """Return the text as one line, with control characters escaped."""
     return escape_controls(re.sub(_LINE_BREAKS, " ", text))
