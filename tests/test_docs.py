@@ -74,6 +74,26 @@ def test_an_example_that_does_something_else_is_found(text: str, told: str, tmp_
     assert told in done.stderr
 
 
+_MODELS = (
+    "openai:gpt-5",
+    "openai-chat:gpt-5",
+    "openai:gpt-4.1",
+    "mistral:mistral-large-latest",
+    "anthropic:claude-3-5-haiku-latest",
+    "anthropic:claude-sonnet-5-5",
+    "gemini:gemini-2.0-flash",
+    "groq:llama-3.3-70b-versatile",
+)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/quickstart.md", "docs/agents.md"])
+def test_the_first_program_of_a_page_runs_with_any_model(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASIDES_STAGE", "1")
+    program = next(each for each in read((_ROOT / page).read_text(encoding="utf-8")) if each.kind == "python").code
+    for model in _MODELS:
+        exec(re.sub(r'"[\w-]+:[\w./-]+"', f'"{model}"', program), {})
+
+
 @pytest.mark.parametrize("page", _PAGES, ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
     missing: list[str] = []

@@ -255,3 +255,26 @@ def test_the_help_lists_every_option_once(function: Any) -> None:
     lines = [line.partition(":")[0] for line in function.__doc__.splitlines() if line.startswith("- `")]
     named = [name for line in lines for name in re.findall(r"`(\w+)`", line)]
     assert sorted(named) == sorted({"model", "prompt", *OPTIONS})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("functions", "tools"), ("toolsets", "tools"), ("function_call", "tool_choice")]
+)
+def test_names_of_tools_in_other_libraries_lead_to_ours(name: str, meant: str) -> None:
+    with pytest.raises(TypeError, match=f"did you mean {meant}"):
+        asides.ask("openai:gpt-5", "?", **{name: []})  # type: ignore[call-overload]
+
+
+def test_the_error_names_what_was_called() -> None:
+    unknown: Any = {"modle": "x"}
+    with pytest.raises(TypeError, match="Conversation has no option 'modle'"):
+        asides.Conversation("openai:gpt-5", **unknown)
+    with pytest.raises(TypeError, match="client has no option 'modle'"):
+        asides.Client(**unknown)
+
+
+def test_help_lists_the_options_wherever_they_are_taken() -> None:
+    functions = [asides.ask, asides.Client.ask, asides.explain, asides.Conversation.ask, asides.Conversation.stream]
+    for function in [*functions, asides.Agent.__init__, asides.AsyncAgent.__init__, asides.AsyncConversation.ask]:
+        assert "`reasoning_effort`" in (function.__doc__ or ""), function
+    assert "`limits`" in (asides.Agent.__init__.__doc__ or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Callable
@@ -99,3 +100,15 @@ def test_entry_points_are_read_from_the_files_of_our_packages(tmp_path: Path, mo
         assert packages.load_entry("asides.parts", "old") is None
     finally:
         packages.list_entries.cache_clear()
+
+
+@pytest.mark.parametrize("module", ["testing", "gateway", "batch"])
+def test_a_module_that_moved_names_the_new_import(module: str) -> None:
+    with pytest.raises(ImportError, match=r"import asides_\w+ \(pip install 'asides\[\w+\]'\)"):
+        importlib.import_module(f"asides.{module}")
+
+
+def test_errors_are_shown_under_the_name_that_users_import() -> None:
+    script = "from asides.values.errors import NotFound; raise NotFound('gone', status=404)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].startswith("asides.NotFound: ")

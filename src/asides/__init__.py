@@ -5,6 +5,8 @@ loads nothing else, opens no socket and reads no environment. Type checkers read
 `scripts/public_names.py` writes from this table.
 """
 
+import sys
+
 __version__ = "0.2.0"
 
 # Module → its public names. Keep both sorted.
@@ -88,6 +90,20 @@ def __getattr__(name: str) -> object:
         value.__module__ = "asides"
     globals()[name] = value  # Python finds it here from now on and does not call this function again.
     return value
+
+
+class _MovedModules:
+    """Explains `import asides.gateway` and the like: those modules are in packages of their own now."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name in ("asides.batch", "asides.gateway", "asides.testing"):
+            from asides.packages import explain_unknown
+
+            raise explain_unknown(name.removeprefix("asides."))
+
+
+sys.meta_path.append(_MovedModules)  # type: ignore[arg-type]  # Asked last, for modules that nothing else has found.
 
 
 def __dir__() -> list[str]:

@@ -20,7 +20,7 @@ _LEAST_CHARACTERS = 16
 _MOST_CHARACTERS = 4096
 _MOST_KEYS = 10_000
 _SEPARATORS = re.compile(r"[,\r\n]+")
-HOW_TO_MAKE = "make one with python -c \"import secrets; print('sk-asides-' + secrets.token_urlsafe(24))\""
+HOW_TO_MAKE = "Make one with python -c \"import secrets; print('sk-asides-' + secrets.token_urlsafe(24))\""
 
 
 def find_gateway_keys(settings: Settings, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -228,13 +228,16 @@ class Options(SharedOptions, total=False):
     output: type[Any] | Mapping[str, Any] | OutputSchema | Literal["json"] | None
 
 
-def describe_options(*functions: Callable[..., object]) -> None:
-    """Add the list of options to the docstrings of functions that take them, for `help()`."""
+def describe_options(*functions: Callable[..., object], first: str | None = None) -> None:
+    """Add the list of options to the docstrings of functions that take them, for `help()`.
+
+    `first`: the lines before it; the default describes the model and the prompt.
+    """
     if Options.__doc__ is None:  # Python runs without docstrings.
         return
     listed = Options.__doc__.partition("Options:\n")[2]
     for function in functions:
-        text = f"{function.__doc__ or ''}\n\n{_MODEL_AND_PROMPT}\n{listed.strip()}"
+        text = f"{function.__doc__ or ''}\n\n{first or _MODEL_AND_PROMPT}\n{listed.strip()}"
         function.__doc__ = "\n".join(map(str.strip, text.strip().splitlines()))
 
 
@@ -365,16 +368,21 @@ _ELSEWHERE = {
         ("json_schema", "output_type", "response_format", "response_model", "response_schema", "schema"), "output"
     ),
     "stop_sequences": "stop",
+    **dict.fromkeys(("function_declarations", "functions", "toolset", "toolsets"), "tools"),
+    "function_call": "tool_choice",
 }
 """What other libraries call our options, for errors."""
 
 
-def reject_unknown(options: Options) -> Options:
-    """Return the options unchanged. Raises a TypeError for an unknown name; the error suggests the nearest option."""
+def reject_unknown(options: Options, caller: str = "ask() and stream()") -> Options:
+    """Return the options unchanged. Raises a TypeError for an unknown name; the error suggests the nearest option.
+
+    `caller`: what was called, for the error.
+    """
     if not OPTIONS.issuperset(options):
         name = next(name for name in options if name not in OPTIONS)
         hint = suggest_option(name, OPTIONS)
-        raise TypeError(f"ask() and stream() have no option {name!r}; {hint}")
+        raise TypeError(f"{caller} {'have' if ' and ' in caller else 'has'} no option {name!r}; {hint}")
     return options
 
 

@@ -190,7 +190,7 @@ def _reject_unknown(options: Mapping[str, Any], known: type) -> None:
     for name in options:
         if name not in names:
             advice = suggest_name(name, names, f"use {', '.join(sorted(names))}.")
-            raise ConfigError(f"there is no option {name!r}. To do: {advice}")
+            raise ConfigError(f"there is no option {name!r}; {advice}")
 
 
 def _read_options(events: object, options: UiOptions) -> WriterOptions:

@@ -353,3 +353,22 @@ def test_why_no_thinking_is_shown_is_said_in_one_line(
     out, err = capsys.readouterr()
     assert out == "42\n"
     assert "".join(line for line in err.splitlines(keepends=True) if line.startswith("(")) == reason
+
+
+def test_quiet_prints_neither_the_warning_of_the_stage_nor_notes_on_thinking() -> None:
+    for model in ("openai-chat:gpt-5", "openai:gpt-4.1"):
+        loud = asides("ask", "-t", "-m", model, "--no-stdin", "What is 2 + 3?", env={"ASIDES_STAGE": "1"})
+        assert "ASIDES_STAGE is set" in loud.err
+        assert len(loud.err.splitlines()) == 2, loud.err
+        quiet = asides("ask", "-q", "-t", "-m", model, "--no-stdin", "What is 2 + 3?", env={"ASIDES_STAGE": "1"})
+        assert (quiet.code, quiet.err) == (0, "")
+        assert quiet.out == loud.out
+
+
+def test_extract_without_code_ends_the_line_and_refuses_json(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(capsys, stage(Say(text="no code")), "-x", "?").out == "no code\n"
+    both = ask(capsys, stage(), "-x", "--json", "?")
+    assert both.code == 2
+    assert "-x" in both.err

@@ -213,3 +213,33 @@ def test_a_bare_word_leaves_in_a_pipe_too(
     server = stage(Say(text="A."))
     assert chat(capsys, monkeypatch, server, "a?\nexit\nnever\n", "--no-keep") == (0, "A.\n", "")
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("model", ["openai:gpt-5", "groq:llama", "anthropic:claude-sonnet-5-5"])
+def test_a_server_on_this_machine_needs_no_key_as_with_ask(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    server = stage(Say(text="A."), Say(text="B."))
+    ended = piped(capsys, monkeypatch, "a?\n", "chat", "-m", model, "--base-url", server.url)
+    assert (ended.code, ended.out) == (0, "A.\n")
+
+
+@pytest.mark.parametrize("provider", ["openai", "groq", "mistral"])
+def test_a_missing_key_is_explained_as_ask_does(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    asked = piped(capsys, monkeypatch, "", "ask", "-m", f"{provider}:m", "a?")
+    chatted = piped(capsys, monkeypatch, "a?\n", "chat", "-m", f"{provider}:m")
+    assert (chatted.code, chatted.err) == (asked.code, asked.err)
+    assert f"asides keys set {provider}" in chatted.err
+    switched = piped(
+        capsys,
+        monkeypatch,
+        f"/model {provider}:m\n",
+        "chat",
+        "-m",
+        "openai-compatible:m",
+        "--base-url",
+        "http://127.0.0.1:9",
+    )
+    assert f"asides keys set {provider}" in switched.err

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from asides_stage.stage import Fail, OpenStage, Say, Stage
-from tests.cli.children import Ended, at, at_terminal, dialogue, piped
+from tests.cli.children import Ended, at, at_terminal, dialogue, here, load_saved, piped
 
 PROMPT = "> "
 
@@ -61,7 +61,7 @@ def test_a_model_is_checked_at_once_and_a_bad_one_changes_nothing(
     assert "no provider is called 'nobody'" in err
     assert "'gpt' is a model without a provider" in err
     assert "'deepseek' names a provider and no model" in err
-    assert "deepseek needs an API key: set DEEPSEEK_API_KEY" in err
+    assert "DeepSeek needs an API key: set DEEPSEEK_API_KEY" in err
     assert err.splitlines()[-1] == "openai-compatible:staged"
     assert server.requests[0].json["model"] == "staged"
 
@@ -94,3 +94,36 @@ def test_the_next_model_has_to_allow_the_options_of_the_chat(
     assert code == 0
     assert "1024" in err
     assert err.splitlines()[-1] == "openai-compatible:staged"
+
+
+def test_clear_begins_a_new_conversation_and_keeps_a_saved_one(
+    stage: OpenStage, state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = stage(Say(text="A."), Say(text="B."))
+    lines = "a?\n/save sums\n/clear\n/retry\n/usage\nb?\n/clear\n"
+    code, out, err = chat(capsys, monkeypatch, server, lines)
+    assert (code, out) == (0, "A.\nB.\n")
+    assert load_saved(state, "sums") == [("user", "a?"), ("assistant", "A.")]
+    assert "there is no question to ask again." in err
+    assert "'sums' stays saved" in err
+    assert "tokens: not reported" in err or "tokens: 0" in err, err
+    assert dialogue(server, 1) == [("user", "b?")]
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("typed", ["/delte sums", "/undi", "/clera", "/rest", "/delet"])
+def test_a_mistyped_command_suggests_none_where_the_nearest_one_destroys(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    err = chat(capsys, monkeypatch, stage(), f"{typed}\n").err
+    assert "did you mean" not in err
+    assert "/help lists them" in err
+
+
+def test_a_model_that_thinks_only_when_asked_says_what_to_write_in_a_chat(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_model = ("-m", "anthropic:claude-haiku-4-5", "--base-url", stage(Say(text="A."), Say(text="B.")).url, "-t")
+    chatted = piped(capsys, monkeypatch, "a?\n", "chat", *at_model)
+    assert chatted.err.startswith("(claude-haiku-4-5 thinks only when asked; write /thinking low)\n")
+    assert "asked; add --thinking low)\n" in here(capsys, "ask", *at_model, "--no-stdin", "a?").err

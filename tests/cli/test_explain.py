@@ -92,3 +92,21 @@ def test_explain_starts_no_engine(capsys: pytest.CaptureFixture[str]) -> None:
     assert done.out.startswith("local:tiny\n")
     assert done.err.startswith("asking local:tiny, a very small model;")
     assert shared.list_running() == before
+
+
+@pytest.mark.parametrize("model", ["openai:gpt-5", "gemini:gemini-2.5-pro", "anthropic:claude-opus-4-7", "groq:x"])
+@pytest.mark.parametrize("shown", [(), ("-t",), ("-t", "--thinking", "low"), ("-t", "--thinking", "off")])
+def test_explain_shows_the_request_that_ask_sends_where_thinking_is_shown(
+    capsys: pytest.CaptureFixture[str], stage: OpenStage, model: str, shown: tuple[str, ...]
+) -> None:
+    server = stage()
+    words = ("-m", model, "--base-url", server.url, "--on-conflict", "adjust", *shown, "--no-stdin", "Why?")
+    body = json.loads(here(capsys, "explain", "--json", *words).out)["body"]
+    assert here(capsys, "ask", *words).code == 0
+    assert server.requests[0].json == body
+
+
+def test_explain_demands_no_key_of_a_server_on_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("explain", "-m", "openai:gpt-5", "--no-stdin", "?")
+    assert "No key was found" in here(capsys, *words).out
+    assert "No key was found" not in here(capsys, *words, "--base-url", "http://127.0.0.1:9/v1").out

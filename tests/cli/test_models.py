@@ -34,13 +34,15 @@ def test_what_to_write_after_m_fits_on_one_screen(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     monkeypatch.setenv("GROQ_API_KEY", "key")
+    monkeypatch.setenv("VENICE_API_KEY", "key")
     done = here(capsys, "models")
     assert done.code == 0
     groups = dict(line.split("  ", 1) for line in done.out.splitlines())
     models = groups["openai"].split()
     assert len(models) == 4
     assert all(model.startswith("openai:") for model in models)
-    assert groups["groq"].split() == ["groq:MODEL"]
+    assert groups["groq"].split() == ["groq:openai/gpt-oss-120b", "groq:openai/gpt-oss-20b"]
+    assert groups["venice"].split() == ["venice:MODEL"]
     assert "anthropic" not in groups
     assert "--all" in done.err
     with at_terminal("models", env={"ASIDES_STAGE": "1", "COLUMNS": "80"}) as keyboard:

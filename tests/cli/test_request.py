@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -63,6 +64,31 @@ def test_without_a_model_the_keys_at_hand_are_named(
     assert "There are keys for groq." in err
     assert "local:tiny needs no key" in err
     assert "verysecret" not in err
+
+
+@pytest.mark.parametrize(
+    ("variables", "suggested"),
+    [
+        (("TOGETHER_API_KEY",), ["together:openai/gpt-oss-120b"]),
+        (("NVIDIA_API_KEY", "GROQ_API_KEY"), ["groq:openai/gpt-oss-120b", "nvidia:openai/gpt-oss-120b"]),
+        (("XAI_API_KEY", "GEMINI_API_KEY"), ["google:gemini-3.8-flash", "xai:grok-4.7"]),
+        (("ASIDES_STAGE",), ["openai:", "anthropic:", "google:", "deepseek:", "mistral:"]),
+    ],
+)
+def test_without_a_model_a_few_names_can_be_copied(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    variables: tuple[str, ...],
+    suggested: list[str],
+) -> None:
+    for name in variables:
+        monkeypatch.setenv(name, "1" if name == "ASIDES_STAGE" else "key-0123456789")
+    assert main(["ask", "--no-stdin", "?"]) == 2
+    err = capsys.readouterr().err
+    lines = re.findall(r"^  asides config set model (\S+)$", err, re.MULTILINE)
+    assert len(lines) == len(suggested)
+    assert all(line.startswith(start) for line, start in zip(lines, suggested, strict=True)), lines
+    assert "asking local:tiny" not in err
 
 
 _NOTE = "asking local:tiny, a very small model; for a real one: -m PROVIDER:MODEL (`asides providers` lists them)"

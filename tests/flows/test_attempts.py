@@ -61,3 +61,23 @@ def test_a_stream_shows_only_the_answer_that_fits(stage: OpenStage) -> None:
 def test_attempts_are_not_below_zero() -> None:
     with pytest.raises(ConfigError, match="attempts"):
         asides.ask("openai-compatible:m", "?", attempts=-1, base_url="http://127.0.0.1:9/v1")
+
+
+def test_without_attempts_many_answers_still_arrive_as_errors_of_their_prompts(stage: OpenStage) -> None:
+    server = stage(Say(text="no json"), Say(text='{"name": "Oslo", "people": "many"}'), Say(text=RIGHT))
+    answers = asides.ask_many("openai-compatible:m", ["a", "b", "c"], output=City, concurrency=1, base_url=server.url)
+    first, second, third = (answer for _, answer in answers)
+    assert isinstance(first, asides.InvalidOutput)
+    assert isinstance(second, asides.InvalidOutput)
+    assert isinstance(third, asides.Reply)
+    assert third.output is not None
+    assert len(server.requests) == 3
+
+
+def test_the_error_says_what_is_wrong_and_quotes_nothing(stage: OpenStage) -> None:
+    server = stage(Say(text='{"name": "canary", "people": "canary"}'))
+    with pytest.raises(asides.InvalidOutput) as caught:
+        asides.ask("openai-compatible:m", "Oslo?", output=City, base_url=server.url).output  # noqa: B018
+    assert "($.people: Expected `int`, got `str`)" in str(caught.value)
+    assert "canary" not in str(caught.value)
+    assert "Agent" not in str(caught.value)

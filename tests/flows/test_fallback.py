@@ -260,6 +260,26 @@ def test_a_model_without_a_key_is_left_out_and_told(ask: Ask, servers: Open, mon
     assert [name in str(error) for name in ("NORTH_KEY", "SOUTH_KEY", "WEST_KEY")] == [True] * 3
 
 
+@pytest.mark.parametrize("without", [("south",), ("south", "west"), ("north",), ("north", "west")])
+@both
+def test_the_error_names_the_models_that_were_not_asked(
+    ask: Ask, servers: Open, monkeypatch: pytest.MonkeyPatch, without: tuple[str, ...]
+) -> None:
+    opened = servers(*([Fail(status=401, message="wrong key")] for _ in NAMES))
+    rows = [
+        msgspec.structs.replace(row, base_url=f"https://{row.name}.invalid/v1") if row.name in without else row
+        for row in opened.rows
+    ]
+    for name in without:
+        monkeypatch.delenv(f"{name.upper()}_KEY")
+    error = ask(opened._replace(rows=rows), MODELS).raised
+    assert isinstance(error, asides.AuthError)
+    skipped = "; ".join(f"{name}:{name[0]} (no API key: set {name.upper()}_KEY)" for name in without)
+    assert str(error).endswith(f"Not asked: {skipped}.")
+    assert [type(other) for other in error.earlier[: len(without)]] == [asides.MissingKey] * len(without)
+    assert len(error.earlier) == len(MODELS) - 1
+
+
 @every
 def test_a_key_and_an_address_of_the_call_stay_with_the_first_provider(ask: Ask, servers: Open) -> None:
     opened = servers(Fail(status=503), [Say(text="here")], Fail(status=503))

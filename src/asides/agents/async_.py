@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
-from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
+from asides.agents.config import RUN_OPTIONS_TEXT, AgentConfig, AgentOptions, ConversationLike, check_client
 from asides.aio import AsyncClient, open_client
-from asides.options import ModelLike, PromptLike
+from asides.options import ModelLike, PromptLike, describe_options
 from asides.transports.run_async import AsyncRunStream
 from asides.values.messages import OutputSchema
 from asides.values.reply import Output
@@ -214,3 +214,6 @@ class AsyncAgent(Generic[Output]):
 
     def __repr__(self) -> str:
         return f"AsyncAgent({self._config.model!r})"
+
+
+describe_options(AsyncAgent.__init__, first=RUN_OPTIONS_TEXT)

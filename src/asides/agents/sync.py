@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
-from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
+from asides.agents.config import RUN_OPTIONS_TEXT, AgentConfig, AgentOptions, ConversationLike, check_client
 from asides.client import Client, get_shared_client
-from asides.options import ModelLike, PromptLike
+from asides.options import ModelLike, PromptLike, describe_options
 from asides.transports.run_sync import RunStream
 from asides.values.messages import OutputSchema
 from asides.values.reply import Output
@@ -215,3 +215,6 @@ class Agent(Generic[Output]):
 
     def __repr__(self) -> str:
         return f"Agent({self._config.model!r})"
+
+
+describe_options(Agent.__init__, first=RUN_OPTIONS_TEXT)

@@ -5,6 +5,7 @@ Each command is a module that is loaded when it runs, so that `--help` is fast.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -104,8 +105,20 @@ def _run_command(name: str, arguments: list[str], terminal: Terminal, *, is_bare
         )
         return Exit.USAGE
     terminal.quiet = getattr(options, "quiet", False)
-    with _send_telemetry(name):
+    with _quiet_log() if terminal.quiet else nullcontext(), _send_telemetry(name):
         return int(import_module(command.module).run(options, terminal))
+
+
+@contextmanager
+def _quiet_log() -> Generator[None]:
+    """Log errors only, for `--quiet`: without a configuration, Python prints warnings on standard error."""
+    logger = logging.getLogger("asides")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 # Commands that ask models in this process. `serve` sends its own.

@@ -41,6 +41,8 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         return run_each(arguments, terminal)
     if arguments.output is not None or arguments.concurrency is not None:
         raise ConfigError("-o and --concurrency belong to --each FILE, which asks every question of a file.")
+    if arguments.extract and arguments.json:
+        raise ConfigError("-x prints code and --json prints an object. Use one of them.")
     request: LiveRequest | None = None
     visibility: ThinkingVisibility | None = None
     message: Message | None = None
@@ -105,6 +107,7 @@ def _print_code(reply: Reply, terminal: Terminal) -> None:
     """Print the code of the last fenced block; without one, the whole answer."""
     code = find_last_code(reply.text)
     terminal.write_answer(reply.text if code is None else code)
+    terminal.end_answer()
     if code is None:
         terminal.print_note("the answer has no code block; all of it was printed")
 

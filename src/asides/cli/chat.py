@@ -30,6 +30,7 @@ from asides.values.errors import AsidesError, NotFound
 
 if TYPE_CHECKING:
     from asides.agents.config import AgentOptions
+    from asides.conversations.sync import Conversation
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
@@ -40,7 +41,8 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         arguments.model = arguments.model or saved.model
         config = read_call_config(arguments, terminal)
         check_call(config)
-        if saved.name is None and not arguments.no_keep and config.settings.keep_conversations != "none":
+        keeps_chat = not arguments.no_keep and config.settings.keep_conversations != "none"
+        if saved.name is None and keeps_chat:
             saved = _keep_chat(saved, config, stack, terminal)
         client = stack.enter_context(Client(settings=config.settings))
         conversation = saved.open(client)
@@ -51,7 +53,15 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         tools = stack.enter_context(open_tools(arguments, config.settings, terminal))
         keeps_input = config.settings.keep_input_history
         reader = LineReader(terminal, open_input_history(os.environ, terminal) if keeps_input else None)
-        return Chat(arguments, ChatState(config, client, conversation, files), terminal, reader, tools).run()
+
+        def begin_new() -> Conversation:
+            new = SavedConversation(None, None, None)
+            if keeps_chat:
+                new = _keep_chat(new, config, stack, terminal)
+            return new.open(client)
+
+        state = ChatState(config, client, conversation, begin_new, files)
+        return Chat(arguments, state, terminal, reader, tools).run()
 
 
 _LEAVING = ("exit", "quit")
@@ -156,7 +166,7 @@ class Chat:
             if request.is_recorded:
                 state.files.clear()
         state.before_switch = None
-        code = report_reply(reply, state.config.visibility, self._terminal)
+        code = report_reply(reply, state.config.visibility, self._terminal, ask_with="write /thinking low")
         print_figures(request.result or reply, request.stopwatch, self._arguments, self._terminal)
         if not request.is_recorded:
             self._terminal.print_note(f"({_describe_record(request)})")

@@ -24,10 +24,11 @@ from asides.client import Client
 from asides.conversations.store import StoreConflict
 from asides.conversations.store.conversation_names import is_unnamed
 from asides.conversations.sync import Conversation
-from asides.flows.offline import explain
+from asides.flows.build_call import CallBuilder
+from asides.flows.offline import explain_call
 from asides.history.turns import begins_turn
 from asides.values.error_words import find_near_name
-from asides.values.errors import AsidesError, MissingKey
+from asides.values.errors import AsidesError
 from asides.values.messages import Message
 from asides.values.parts import Part, Text
 from asides.values.thinking import read_thinking
@@ -44,6 +45,8 @@ class ChatState:
     config: CallConfig
     client: Client
     conversation: Conversation
+    begin_new: Callable[[], Conversation]
+    """Opens an empty conversation, kept as the settings say."""
     files: list[Part] = field(default_factory=list[Part])
     """What goes with the next question."""
     last_input: str = ""
@@ -86,7 +89,7 @@ class ChatCommands:
             "system": _Command("/system [TEXT]", "set the system prompt; alone, show it", self._set_system),
             "retry": _Command("/retry", "ask the last question again", self._retry),
             "undo": _Command("/undo", "remove the last question and its answer", self._undo),
-            "clear": _Command("/clear, /reset", "forget the conversation", self._reset),
+            "clear": _Command("/clear, /reset", "begin a new conversation; a saved one stays saved", self._reset),
             "reset": _Command("", "", self._reset),
             "usage": _Command("/usage", "show the tokens of the conversation", self._show_usage),
             "copy": _Command("/copy", "copy the last answer to the clipboard", self._copy),
@@ -115,8 +118,8 @@ class ChatCommands:
             return CommandResult()
 
     def _describe_unknown(self, name: str) -> str:
-        near = find_near_name(name.lower(), self._commands.keys() - _DESTRUCTIVE)
-        advice = "/help lists them." if near is None else f"did you mean /{near}?"
+        near = find_near_name(name.lower(), self._commands)
+        advice = "/help lists them." if near is None or near in _DESTRUCTIVE else f"did you mean /{near}?"
         return f"no command is called /{name}; {advice} Begin a line with // to send one slash."
 
     def _help(self, _: str) -> None:
@@ -239,14 +242,15 @@ class ChatCommands:
         self._terminal.print_note(f"({config.model} from here on)")
 
     def _reset(self, _: str) -> None:
-        conversation = self._state.conversation
-        try:
-            conversation.clear()
-        except StoreConflict:
-            # Another process added messages to this conversation. Clear those too.
-            conversation.refresh()
-            conversation.clear()
-        self._terminal.print_note("(the conversation is empty)")
+        state, before = self._state, self._state.conversation
+        state.conversation = state.begin_new()
+        state.conversation.system, state.conversation.model = before.system, before.model
+        state.last_input = ""
+        if before.name is not None and is_unnamed(before.name):
+            with open_store(os.environ) as store:
+                store.delete(before.name)
+        saved = "" if before.name is None or is_unnamed(before.name) else f"; {before.name!r} stays saved"
+        self._terminal.print_note(f"(a new conversation begins{saved})")
 
     # --- saved conversations ------------------------------------------------------------------------------------------
 
@@ -305,9 +309,7 @@ class ChatCommands:
 
 def check_call(config: CallConfig) -> None:
     """Raise what can be known without a request: a wrong option, a missing key."""
-    lacking = explain(config.model, "?", settings=config.settings, **config.options).missing_key
-    if lacking is not None:
-        raise MissingKey(config.target.provider.name, lacking)
+    explain_call(CallBuilder(settings=config.settings).build(config.models, "?", config.options, stream=True))
 
 
 _MAX_SHOWN_QUESTION = 60

@@ -26,7 +26,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     arguments.model = arguments.model or model
     config = read_call_config(arguments, terminal)
     prompt = read_prompt(arguments, terminal)
-    options = config.options.copy()
+    options = config.call_options.copy()
     if system is not None:
         options.setdefault("system", system)
     options["stream"] = not arguments.no_stream

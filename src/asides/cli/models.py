@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any, get_args
 
 import msgspec
@@ -17,7 +16,7 @@ from asides.cli.render import NOTHING, format_cell, print_json, print_lines
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.providers.find import find_provider, list_providers
-from asides.providers.model_names import list_model_names
+from asides.providers.model_names import sort_for_suggestions, suggest_models
 from asides.providers.provider import ModelRule, Provider
 from asides.providers.table import WITHOUT_A_KEY
 from asides.settings import Settings
@@ -81,8 +80,8 @@ def _print_choice(settings: Settings, terminal: Terminal) -> int:
         groups.append(("default", [settings.model]))
     if own := list(list_own_names(builder)):
         groups.append(("yours", own[:_MOST_OWN]))
-    offers = [(row, list(islice(list_model_names(row), _MOST_MODELS))) for row in find_keyed_providers(builder)]
-    offers.sort(key=lambda offer: not offer[1])  # Of a host with any model, no name is known.
+    keyed = sort_for_suggestions(find_keyed_providers(builder))
+    offers = [(row, suggest_models(row)[:_MOST_MODELS]) for row in keyed]
     for row, names in offers[:_MOST_PROVIDERS]:
         groups.append((row.name, [f"{row.name}:{name}" for name in names or ("MODEL",)]))
     if has_tiny_model():

@@ -133,18 +133,25 @@ def _shorten(text: str) -> str:
 # --- after the reply --------------------------------------------------------------------------------------------------
 
 
-def report_reply(reply: Reply, visibility: ThinkingVisibility, terminal: Terminal) -> Exit:
-    """Print on stderr: hidden thinking, warnings, why an answer is missing or cut off. Return the exit code."""
+def report_reply(
+    reply: Reply, visibility: ThinkingVisibility, terminal: Terminal, *, ask_with: str = "add --thinking low"
+) -> Exit:
+    """Print on stderr: hidden thinking, warnings, why an answer is missing or cut off. Return the exit code.
+
+    `ask_with`: what the user can write to ask for thinking.
+    """
+    is_explained = bool(reply.thinking.text)
     if visibility.is_requested and not visibility.is_allowed and reply.thinking:
         terminal.print_note(
             f"the thinking of {visibility.model} is not shown: reasoning_allowed_models does not name it"
         )
     elif visibility.is_shown and (withheld := _describe_withheld(reply, visibility)):
         terminal.print_note(withheld)
-    elif visibility.is_shown and (missing := _explain_missing_thinking(reply, visibility)):
-        terminal.print_info(missing)
+    elif visibility.is_shown and (missing := _explain_missing_thinking(reply, visibility, ask_with)):
+        terminal.print_note(missing)
+        is_explained = True
     for notice in dict.fromkeys(reply.warnings):
-        if notice.code not in _NOT_PRINTED_AFTER_REPLY:
+        if notice.code not in _NOT_PRINTED_AFTER_REPLY and not (is_explained and notice.code == "summary_not_sent"):
             terminal.print_note(f"warning: {describe_notice(notice)}")
     code = report_failure(reply, terminal)
     if code is Exit.DONE and (line := _describe_outcome(reply)) is not None:
@@ -175,7 +182,7 @@ def report_failure(reply: Reply, terminal: Terminal) -> Exit:
     return code
 
 
-def _explain_missing_thinking(reply: Reply, visibility: ThinkingVisibility) -> str | None:
+def _explain_missing_thinking(reply: Reply, visibility: ThinkingVisibility, ask_with: str) -> str | None:
     """Why a reply shows no thinking, and what would help; None if it shows some, or if the reason is not known."""
     thought, tokens = reply.thinking, reply.usage.thinking
     if thought.text:
@@ -194,7 +201,7 @@ def _explain_missing_thinking(reply: Reply, visibility: ThinkingVisibility) -> s
     if rule.thinking == "never":
         return f"({name} does not think)"
     if rule.thinking == "optional" and rule.default == "off" and not reply.effort:
-        return f"({name} thinks only when asked; add --thinking low)"
+        return f"({name} thinks only when asked; {ask_with})"
     return None
 
 

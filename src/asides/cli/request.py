@@ -16,9 +16,10 @@ from asides.cli.terminal import Stopwatch, Terminal, describe_elapsed, describe_
 from asides.cli.trust import is_trusted, read_settings
 from asides.flows.reply_fields import ThinkingVisibility
 from asides.options import Options
-from asides.providers.find import find_provider, find_target, list_providers
+from asides.providers.find import STAGE_VARIABLE, find_provider, find_target, list_providers
 from asides.providers.key_file import locate_key
 from asides.providers.provider import Provider, Target
+from asides.providers.stage_switch import read_stage_switch
 from asides.providers.table import WITHOUT_A_KEY
 from asides.settings import Settings, load_settings
 from asides.values.errors import AsidesError, ConfigError, UnknownModel, UnknownProvider
@@ -189,6 +190,10 @@ def read_call_options(arguments: Namespace) -> Options:
     return options
 
 
+_MAX_EXAMPLES = 5
+_STAGED = f"{STAGE_VARIABLE} is set: the stage answers for any of them."
+
+
 def _choose_default_model(
     arguments: Namespace, settings: Settings, environ: Mapping[str, str], terminal: Terminal
 ) -> str:
@@ -197,19 +202,20 @@ def _choose_default_model(
 
     with_key = [row for row in list_providers(settings.providers) if locate_key(row, environ, clouds=False) is not None]
     installed = is_installed()
-    if installed and not (with_key or settings.providers or arguments.base_url or arguments.api_key):
+    staged = bool(environ.get(STAGE_VARIABLE)) and read_stage_switch(environ) is not None
+    if installed and not (staged or with_key or settings.providers or arguments.base_url or arguments.api_key):
         terminal.print_note(
             f"asking {WITHOUT_A_KEY}, a very small model; for a real one: -m PROVIDER:MODEL "
             "(`asides providers` lists them)"
         )
         return WITHOUT_A_KEY
-    if with_key and (examples := _list_examples(settings)):
+    if examples := _list_examples(settings):
         terminal.print_info("Choose a model, for example:")
         for name in examples:
             terminal.print_info(f"  asides config set model {name}")
     raise UnknownModel(
         "no model is named: write -m PROVIDER:MODEL, or run `asides config set model PROVIDER:MODEL` once. "
-        f"{_describe_choice(with_key, settings, installed=installed)}"
+        f"{_STAGED if staged else _describe_choice(with_key, settings, installed=installed)}"
     )
 
 
@@ -229,14 +235,17 @@ def _describe_choice(with_key: list[Provider], settings: Settings, *, installed:
 
 
 def _list_examples(settings: Settings) -> list[str]:
-    """A known model of each provider that has a key, as provider:model."""
+    """A current model of some providers that have a key, as provider:model."""
     from asides.flows.build_call import CallBuilder
-    from asides.providers.model_names import list_model_names
+    from asides.providers.model_names import sort_for_suggestions, suggest_models
     from asides.relay.known_models import find_keyed_providers
 
-    rows = find_keyed_providers(CallBuilder(settings=settings))
-    first = ((row.name, next(list_model_names(row), None)) for row in rows)
-    return [f"{provider}:{model}" for provider, model in first if model is not None]
+    rows = sort_for_suggestions(find_keyed_providers(CallBuilder(settings=settings)))
+    names: dict[tuple[str, ...], str] = {}  # One for each key: some open several rows.
+    for row in rows:
+        if models := suggest_models(row):
+            names.setdefault(row.key_env or (row.name,), f"{row.name}:{models[0]}")
+    return list(names.values())[:_MAX_EXAMPLES]
 
 
 # --- asking -----------------------------------------------------------------------------------------------------------

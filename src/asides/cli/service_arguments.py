@@ -51,8 +51,8 @@ def declare_doctor(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what would be refused")
     parser.epilog = (
-        "Exit code: 0 if the history was sound, or the servers are; 1 if not, also with --fix; 2 if the history cannot "
-        "be read."
+        "Exit code: 0 if the history is sound or was repaired with --fix, or if the servers are sound; 1 if not; 2 if "
+        "the history cannot be read."
     )
 
 

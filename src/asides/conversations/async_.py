@@ -20,7 +20,7 @@ from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
 
 # sync: from asides.flows.build_call import CallBuilder
-from asides.options import ModelLike, Options, SharedOptions
+from asides.options import ModelLike, Options, SharedOptions, describe_options
 from asides.values.events import Event
 from asides.values.reply import Output, Output_co, Reply
 from asides.values.visibility import Visibility
@@ -150,6 +150,9 @@ class AsyncConversation(ConversationCore[AsyncClient]):
         """True if the store is a server, so that even reading needs a thread."""
         stored = self._history.stored
         return stored is not None and getattr(stored.store, "is_shared", False)
+
+
+describe_options(AsyncConversation.ask, AsyncConversation.stream)
 
 
 class AsyncConversationStream(Generic[Output_co]):

@@ -71,7 +71,7 @@ class ConversationCore(Generic[AnyClient]):
     ) -> None:
         self._client = client
         self._asked: tuple[Turn, ModelLike | None, Options] | None = None
-        self._options = reject_unknown(Options(**options))  # type: ignore[typeddict-item]
+        self._options = reject_unknown(Options(**options), type(self).__name__)  # type: ignore[typeddict-item]
         if self._options.get("files") is not None:
             raise ConfigError("files= would go with every question again. To do: pass it to ask or stream, once.")
         self._call_builder = CallBuilder() if client is None else client._call_builder

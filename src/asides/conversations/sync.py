@@ -19,7 +19,7 @@ from asides.conversations.core import ConversationCore
 from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
 from asides.flows.build_call import CallBuilder
-from asides.options import ModelLike, Options, SharedOptions
+from asides.options import ModelLike, Options, SharedOptions, describe_options
 from asides.values.events import Event
 from asides.values.reply import Output, Output_co, Reply
 from asides.values.visibility import Visibility
@@ -130,6 +130,9 @@ class Conversation(ConversationCore[Client]):
     def _asking_builder(self) -> CallBuilder:
         # The shared client may have read the settings earlier.
         return self._asking_client._call_builder
+
+
+describe_options(Conversation.ask, Conversation.stream)
 
 
 class ConversationStream(Generic[Output_co]):

@@ -34,13 +34,13 @@ FULL = "has no connection left"
 _FULL_MARKS = ("too many", "connection slots", "no more connections allowed", "query_wait_timeout")
 """Parts of what servers and PgBouncer say when they have no connection left."""
 _ADVICE = {
-    SILENT: "start it, or check its address, name, user and password",
-    HUNG: "look for what keeps it busy; a pooler before it may have no connection left, and needs a larger pool",
-    READ_ONLY: "make it the primary, or name the primary in the URL, or all servers with "
+    SILENT: "Start it, or check its address, name, user and password",
+    HUNG: "Look for what keeps it busy; a pooler before it may have no connection left, and needs a larger pool",
+    READ_ONLY: "Make it the primary, or name the primary in the URL, or all servers with "
     "target_session_attrs=read-write",
-    FULL: "raise its max_connections, or the limits of the pooler before it, or run fewer processes",
+    FULL: "Raise its max_connections, or the limits of the pooler before it, or run fewer processes",
 }
-_USUAL_ADVICE = "check that server, and the URL of the store"
+_USUAL_ADVICE = "Check that server, and the URL of the store"
 _QUOTED = re.compile(r"""(["'])(.*?)\1""")
 _MAX_WORDS = 300
 

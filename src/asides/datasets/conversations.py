@@ -11,7 +11,7 @@ from asides.datasets.formats.sharegpt import is_sharegpt, read_sharegpt
 from asides.datasets.separation import Separation, TagSettings, Verdict, judge, merge_verdicts, separate_text
 from asides.flows.offline import decode
 from asides.intake.read import read
-from asides.values.errors import AsidesError
+from asides.values.errors import AsidesError, split_advice
 from asides.values.messages import Message, user
 from asides.values.parts import Commentary, Part, Text, join_commentary
 from asides.values.thinking import Thought, join_thoughts
@@ -75,7 +75,7 @@ def separate_response(value: object, settings: TagSettings) -> Separation:
 
 def _describe(problem: Exception) -> str:
     # The advice is for a person with one document, not for a list of rows.
-    return str(problem).partition(" To do: ")[0][:200]
+    return split_advice(str(problem))[0][:200]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

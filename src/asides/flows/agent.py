@@ -242,7 +242,7 @@ class Run(Generic[Output]):
 
     def _ask(self) -> Flow[Reply]:
         in_order = None
-        if self.call.fallbacks:
+        if self.call.is_one_of_several:
             from asides.flows.fallback import ExchangeInOrder
 
             in_order = ExchangeInOrder(self.call, self._start_exchange)

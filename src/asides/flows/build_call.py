@@ -58,7 +58,7 @@ class CallBuilder:
     def __init__(
         self, options: Options | None = None, *, providers: Sequence[Provider] = (), settings: Settings | None = None
     ) -> None:
-        self._options = reject_unknown(options or Options())
+        self._options = reject_unknown(options or Options(), "the client")
         self._providers = tuple(providers)
         self._given_settings = settings
         self.reported: set[str] = set()
@@ -213,20 +213,26 @@ class CallBuilder:
         return self.settings.collect_decoding_facts()
 
     def _check_tools(self, prompt: Prompt, target: Target, given: CallOptions) -> tuple[Notice, ...]:
-        """Enforce the limits on tools that were set. Without one, the defaults are advice; the provider's cap holds."""
+        """Enforce the limits on tools that were set. Those that were not are advice, and the provider's cap holds."""
         if not prompt.tools:
             return ()
         settings, most, most_kb = self.settings, given.tools_max_count, given.tools_max_json_kb
-        is_given = most is not None or most_kb is not None
-        is_in_settings = not settings.origins.keys().isdisjoint(("tools_max_count", "tools_max_json_kb"))
-        most = settings.tools_max_count if most is None else most
-        most_kb = settings.tools_max_json_kb if most_kb is None else most_kb
-        if is_given or is_in_settings:
+        if most is None and "tools_max_count" in settings.origins:
+            most = settings.tools_max_count
+        if most_kb is None and "tools_max_json_kb" in settings.origins:
+            most_kb = settings.tools_max_json_kb
+        if most is not None or most_kb is not None:
             check_tools(prompt.tools, most=most, most_kb=most_kb)
+        cap = target.provider.max_tools
+        if cap is None or (most is not None and most_kb is not None):
             return ()
-        if (cap := target.provider.max_tools) is None:
-            return ()
-        return report_many_tools(prompt.tools, target.provider.title, cap, advised=most, advised_kb=most_kb)
+        return report_many_tools(
+            prompt.tools,
+            target.provider.title,
+            cap if most is None else None,
+            advised=settings.tools_max_count if most is None else None,
+            advised_kb=settings.tools_max_json_kb if most_kb is None else None,
+        )
 
 
 # --- target, key and policy ---------------------------------------------------------------------------------------

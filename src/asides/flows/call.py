@@ -19,7 +19,7 @@ from asides.providers.credentials import Secret
 from asides.providers.endpoint import RESPONSES
 from asides.providers.find import OWN_STAGE
 from asides.providers.provider import Target
-from asides.values.errors import ConfigError, Unsupported
+from asides.values.errors import ConfigError, MissingKey, Unsupported
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
 from asides.values.thinking import Effort
@@ -107,6 +107,13 @@ class Call(msgspec.Struct, frozen=True):
     """The type of the answer, where the caller gave one."""
     fallbacks: tuple[Call, ...] = ()
     """The calls to make in order when this one fails before its first event."""
+    skipped: tuple[tuple[str, MissingKey], ...] = ()
+    """The models of the same list that have no key."""
+
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether the caller, or the settings, named other models too."""
+        return bool(self.fallbacks or self.skipped)
 
     @property
     def model(self) -> str:

@@ -192,19 +192,15 @@ def join_calls(names: Sequence[str], calls: Sequence[Call | MissingKey], notices
             if str(other) not in str(error):
                 error.args = (f"{error} {other}",)
         raise error
-    first = ready[0][1]
-    skipped = tuple(_report_failure(name, problem, ready[0][0]) for name, problem in missing)
-    if first.policy.pace is not None:
+    skipped = (*ready[0][1].skipped, *missing)
+    notices = (*notices, *(_report_failure(name, problem, ready[0][0]) for name, problem in missing))
+    if ready[0][1].policy.pace is not None:
         # A list waits for its last model only: before that, the next one is asked instead.
         ready = [*((name, _without_pace(call)) for name, call in ready[:-1]), ready[-1]]
-        first = ready[0][1]
-    return msgspec.structs.replace(
-        first,
-        notices=(*notices, *skipped, *first.notices),
-        fallbacks=tuple(
-            msgspec.structs.replace(call, notices=(*notices, *skipped, *call.notices)) for _, call in ready[1:]
-        ),
+    first, *others = (
+        msgspec.structs.replace(call, notices=(*notices, *call.notices), skipped=skipped) for _, call in ready
     )
+    return msgspec.structs.replace(first, fallbacks=tuple(others))
 
 
 def _without_pace(call: Call) -> Call:
@@ -278,7 +274,7 @@ class ExchangeInOrder:
         return msgspec.structs.replace(self.call, fallbacks=(*self._calls[place + 1 :], *self._calls[:place]))
 
     def steps(self) -> Flow[Reply]:
-        """The flow. An error that leaves it is that of the last model; `earlier` has those of the others."""
+        """The flow. An error that leaves it is that of the last model; `earlier` has the others."""
         total = self._calls[0].policy.timeout.total
         began: float = yield Now()
         notices: list[Notice] = []
@@ -291,13 +287,13 @@ class ExchangeInOrder:
                 return (yield from self._begun.steps(began))
             except AsidesError as error:
                 if place + 1 == len(self._calls) or self._begun.emitted or not can_fall_back(error):
-                    _attach(error, earlier, (*call.notices, *notices))
+                    _attach(error, earlier, notices, call.skipped)
                     raise
                 failure = error
             if total is not None and isinstance(failure, TransportError):
                 now: float = yield Now()
                 if now - began >= total:  # No time is left for another model.
-                    _attach(failure, earlier, (*call.notices, *notices))
+                    _attach(failure, earlier, notices, call.skipped)
                     raise failure
             earlier.append(failure)
             notices.append(_report_failure(call.model, failure, self._calls[place + 1].model))
@@ -308,9 +304,21 @@ def _start_exchange(call: Call, notices: tuple[Notice, ...]) -> Exchange:
     return Exchange(msgspec.structs.replace(call, notices=(*notices, *call.notices)) if notices else call)
 
 
-def _attach(error: AsidesError, earlier: Sequence[AsidesError], notices: Sequence[Notice]) -> None:
-    """Add the models that failed before it to an error."""
-    before = [notice.detail for notice in notices if notice.code == "fell_back"]
-    error.earlier = tuple(earlier)
-    if before:
-        error.args = (f"{error} Before it: {'; '.join(before)}.", *error.args[1:])
+def _attach(
+    error: AsidesError,
+    earlier: Sequence[AsidesError],
+    notices: Sequence[Notice],
+    skipped: Sequence[tuple[str, MissingKey]],
+) -> None:
+    """Add to an error the models that failed before it, and those that were not asked."""
+    error.earlier = (*(problem for _, problem in skipped), *earlier)
+    sentences = [str(error)]
+    if notices:
+        sentences.append(f"Before it: {'; '.join(notice.detail for notice in notices)}.")
+    if skipped:
+        sentences.append(f"Not asked: {'; '.join(_describe_skipped(*each) for each in skipped)}.")
+    error.args = (" ".join(sentences), *error.args[1:])
+
+
+def _describe_skipped(model: str, problem: MissingKey) -> str:
+    return f"{model} (no API key{': set ' + ' or '.join(problem.variables) if problem.variables else ''})"

@@ -157,7 +157,9 @@ def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) 
 
 
 def prepare_call(builder: CallBuilder, model: ModelLike | None, options: Options, prompt: PromptLike) -> BuildCall:
-    """What builds the call of one prompt."""
+    """What builds the call of one prompt. An answer that does not fit `output` is an error of its prompt."""
+    if options.get("attempts") is None and builder.defaults.get("attempts") is None:
+        options = {**options, "attempts": 0}
     return partial(builder.build, model, prompt, options, stream=False)
 
 

@@ -21,8 +21,8 @@ from asides.flows.retry import decode_error
 from asides.flows.steps import Head
 from asides.history.cache_break import CacheBreak, SentBefore, find_cache_break
 from asides.history.plan import Decision, encode_plan, plan
-from asides.options import ModelLike, Options, PromptLike
-from asides.providers.credentials import collect_secrets, is_secret_header, is_secret_query
+from asides.options import ModelLike, Options, PromptLike, describe_options
+from asides.providers.credentials import collect_secrets, is_loopback, is_secret_header, is_secret_query
 from asides.providers.find import find_provider
 from asides.providers.learned_rules import recall
 from asides.providers.provider import Provider, Target
@@ -305,6 +305,9 @@ def explain(
     return explain_call(builder.build(model, prompt, options, stream=False, needs_key=False))
 
 
+describe_options(explain)
+
+
 def explain_call(call: Call, before: SentBefore | None = None) -> Explanation:
     """Explain the request of a call. `before` is the request before it in its conversation, where that is known."""
     target = settle(call.target, learned=recall(call.target, call.prompt.messages))
@@ -320,7 +323,7 @@ def explain_call(call: Call, before: SentBefore | None = None) -> Explanation:
             headers["Authorization"] = f"AWS4-HMAC-SHA256 {HIDDEN}"
         elif call.key is not None or call.target.launches:
             headers[name] = prefix + HIDDEN
-        elif provider.key == "required":
+        elif provider.key == "required" and not is_loopback(target.base_url):
             missing = provider.key_env
     redact = build_redactor(collect_secrets(call.target, call.key))
     return Explanation(

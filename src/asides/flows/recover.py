@@ -356,7 +356,7 @@ def begin_recovering(call: Call) -> RecoveringExchange:
 
     policy = call.policy.recover or _NOTHING_TO_TRY
     is_typed = call.expected is not None
-    if not call.fallbacks:
+    if not call.is_one_of_several:
         return RecoveringExchange(Exchange(call), lambda: call, Exchange, policy, is_typed=is_typed)
     from asides.flows.fallback import ExchangeInOrder
 

@@ -21,7 +21,7 @@ from asides.values.errors import ConfigError
 from asides.values.messages import Message
 
 _HISTORY = "give a history to ask(…) or to asides.Conversation(messages=…), whose .messages are its messages"
-_TO_DO = f"pass a response, a message of the model, or the pieces of a stream in a list; {_HISTORY}"
+_ADVICE = f"Pass a response, a message of the model, or the pieces of a stream in a list; {_HISTORY}"
 
 
 class FoundReply(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def _find_in(held: Held) -> FoundReply:
     if found is None and held.fields is not None:
         found = _wrap_message(held.fields)
     if found is None:
-        raise ConfigError(f"this is not what a model said. To do: {_TO_DO}.")
+        raise ConfigError(f"this is not what a model said. To do: {_ADVICE}.")
     if (count := list_choices(*found)) > 1:
         raise ConfigError(f"the response has {count} answers. To do: pass one of its choices or candidates.")
     return FoundReply(found[0], _encode(found[1]), held.turn)
@@ -124,7 +124,7 @@ def _wrap_items(items: list[Fields]) -> tuple[str, Fields]:
 
 def _find_in_list(given: Sequence[Any]) -> FoundReply:
     if not given:
-        raise ConfigError(f"the list is empty. To do: {_TO_DO}.")
+        raise ConfigError(f"the list is empty. To do: {_ADVICE}.")
     if (added := _add_chunks(given)) is not None:
         return find_reply(added)
     all_held = [_recognise(item, place) for place, item in enumerate(given)]
@@ -138,7 +138,7 @@ def _find_in_list(given: Sequence[Any]) -> FoundReply:
     if len(items) == len(all_held) and (len(fields) == len(items) or _has_items(items)):
         dialect, document = _wrap_items(items)
         return FoundReply(dialect, _encode(document))
-    raise ConfigError(f"this is a list of messages, not one reply. To do: {_TO_DO}.")
+    raise ConfigError(f"this is a list of messages, not one reply. To do: {_ADVICE}.")
 
 
 def _recognise(item: object, place: int) -> Held:

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from asides.values.rejections import RejectionKind
 
 _ADVICE: dict[type[ProviderError], str] = {
-    AuthError: "check the API key and what it may use.",
-    RateLimited: "wait, or ask for less.",
-    Overloaded: "try again later.",
-    NotFound: "check the model name and the base URL.",
-    ContentFiltered: "change the request.",
-    ContextTooLong: "shorten the conversation or choose a model with more room.",
-    ReplayRejected: "send the conversation without earlier thinking (Thinking(replay='never')), or start a new one.",
-    UnsupportedInput: "leave that input out, or choose a model that takes it.",
-    BadRequest: "change the request; `asides explain` shows it.",
-    ProviderError: "see .body for the response.",
+    AuthError: "Check the API key and what it may use.",
+    RateLimited: "Wait, or ask for less.",
+    Overloaded: "Try again later.",
+    NotFound: "Check the model name and the base URL.",
+    ContentFiltered: "Change the request.",
+    ContextTooLong: "Shorten the conversation or choose a model with more room.",
+    ReplayRejected: "Send the conversation without earlier thinking (Thinking(replay='never')), or start a new one.",
+    UnsupportedInput: "Leave that input out, or choose a model that takes it.",
+    BadRequest: "Change the request; `asides explain` shows it.",
+    ProviderError: "See .body for the response.",
 }
 
 _ADVICE_FOR_KIND: dict[str | None, str] = dict.fromkeys(
@@ -41,7 +41,7 @@ _ADVICE_FOR_KIND: dict[str | None, str] = dict.fromkeys(
         *("tool_result_missing", "tool_result_orphaned", "tool_turn_order", "tool_arguments_invalid", "empty_content"),
         *("role_alternation", "system_position"),
     ),
-    "repair the history; `asides doctor` finds what is wrong.",
+    "Repair the history; `asides doctor` finds what is wrong.",
 )
 
 # Patterns are text here: most programs never see an error, and `re` compiles and keeps a pattern when it is first used.
@@ -103,6 +103,15 @@ def from_status(
     error.kind = kind
     error._said = (message[: 4 * MESSAGE_LIMIT], detail)
     return error
+
+
+def split_provider_advice(text: str) -> tuple[str, str]:
+    """The text of such an error in two: what the provider said, and the advice after it; "" without advice."""
+    for advice in (*_ADVICE.values(), *_ADVICE_FOR_KIND.values()):
+        said, mark, rest = text.rpartition(f" {advice}")
+        if mark:
+            return said, f"{advice}{rest}"
+    return text, ""
 
 
 def _choose_type(kind: RejectionKind | None, status: int, message: str, code: str | None) -> type[ProviderError]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
+from asides.providers.provider_errors import split_provider_advice
 from asides.relay.error_response import RelayRefusal
-from asides.values.errors import AsidesError, AuthError, ConfigError, MissingKey, ProviderError
+from asides.values.errors import AsidesError, AuthError, ConfigError, MissingKey, ProviderError, split_advice
 
 _Error = TypeVar("_Error", bound=AsidesError)
 
 KEY_REFUSED = "provider_key_refused"
 KEY_MISSING = "provider_key_missing"
 ADDRESS_MISSING = "provider_address_missing"
-_TO_DO = " To do: "
-_ASK = "ask whoever runs this gateway."
+_ASK = "Ask the operator of this gateway."
 _SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z])")
 _OR = re.compile(r"(; |, or )")
 _PARTIAL = re.compile(r" \((?:try again )?\(?\.(?:partial|result)\b[^)]*\)")
@@ -37,8 +37,8 @@ def explain_to_client(error: AsidesError) -> AsidesError:
     if isinstance(error, MissingKey):
         return _blame_server(str(error), KEY_MISSING)
     if isinstance(error, AuthError):
-        said = str(error).partition(_TO_DO)[0].rstrip(".")
-        return _blame_server(f"the provider refused the key of this gateway: {said}.{_TO_DO}{_ASK}", KEY_REFUSED)
+        said = split_provider_advice(str(error))[0].rstrip(".")
+        return _blame_server(f"the provider refused the key of this gateway: {said}. {_ASK}", KEY_REFUSED)
     if isinstance(error, ConfigError) and error.concerns_address:
         return _blame_server(_drop_python(str(error), of_provider=False), ADDRESS_MISSING)
     words = str(error)
@@ -52,9 +52,7 @@ def _blame_server(message: str, code: str) -> RelayRefusal:
 
 def _drop_python(words: str, *, of_provider: bool) -> str:
     """The words without what only a Python program can do. Those of a provider stay: ours come after them."""
-    problem, mark, advice = words.rpartition(_TO_DO)
-    if not mark:
-        problem, advice = words, ""
+    problem, advice = split_provider_advice(words) if of_provider else split_advice(words)
     if not of_provider:
         problem = _PARTIAL.sub("", problem)
         if _PYTHON.search(problem):
@@ -62,7 +60,7 @@ def _drop_python(words: str, *, of_provider: bool) -> str:
             problem = " ".join(sentences) or "the request cannot be sent as it is."
     if _PYTHON.search(advice):
         advice = _drop_clauses(advice) or _ASK
-    return f"{problem}{mark}{advice}"
+    return " ".join(filter(None, (problem, f"{advice[:1].upper()}{advice[1:]}")))
 
 
 def _drop_clauses(sentence: str) -> str:

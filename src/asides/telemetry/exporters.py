@@ -185,9 +185,9 @@ class _Setup:
             make = getattr(module, f"OTLP{'Span' if signal == 'traces' else 'Metric'}Exporter")
             return [self._watch(make(**self._limits), signal)]
         if protocol != _HTTP:
-            more = "pip install opentelemetry-exporter-otlp-proto-grpc, or " if protocol == "grpc" else ""
+            more = "Install opentelemetry-exporter-otlp-proto-grpc, or point" if protocol == "grpc" else "Point"
             self._on_note(
-                f"{names[1]} is {protocol}, which is not installed here: {signal} go by {_HTTP}. To do: {more}point it "
+                f"{names[1]} is {protocol}, which is not installed here: {signal} go by {_HTTP}. {more} it "
                 "at the collector's port for HTTP, often 4318."
             )
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter

@@ -168,7 +168,7 @@ def _begin(call: Call) -> Exchange | ExchangeInOrder | RecoveringExchange:
         from asides.flows.recover import begin_recovering
 
         return begin_recovering(call)
-    if not call.fallbacks:
+    if not call.is_one_of_several:
         return Exchange(call)
     from asides.flows.fallback import ExchangeInOrder
 

@@ -73,7 +73,7 @@ def read_source(value: object, maker: str) -> Source:
 
 def _explain_source(maker: str) -> str:
     return (
-        f'write {maker}(Path("…")), {maker}(data) with bytes, or {maker}("…") with a URL (https:, data:) or a file '
+        f'Write {maker}(Path("…")), {maker}(data) with bytes, or {maker}("…") with a URL (https:, data:) or a file '
         "that exists"
     )
 

@@ -116,10 +116,10 @@ def _read_dict(content: Mapping[Any, Any], maker: str) -> Part:
     if content.get("type") in _TEXT_TYPES and isinstance(content.get("text"), str) and len(content) == 2:
         return Text(content["text"])
     if "role" in content or "parts" in content:
-        advice = "give the dict itself to ask(…) or to a conversation, which read dicts"
+        advice = "Give the dict itself to ask(…) or to a conversation, which read dicts"
     else:
         advice = (
-            "write Text(…), Image(…) or File(…); or give ask(…) the whole message as a dict, "
+            "Write Text(…), Image(…) or File(…); or give ask(…) the whole message as a dict, "
             '{"role": "user", "content": […]}'
         )
     raise ConfigError(f"{maker}(…) got a dict, which has its meaning only in a provider's format. To do: {advice}.")
@@ -127,18 +127,18 @@ def _read_dict(content: Mapping[Any, Any], maker: str) -> Part:
 
 def _advise(value: object, maker: str) -> str:
     if isinstance(value, (bool, int, float, complex)):
-        return f"write it as text, {maker}(str(…))"
+        return f"Write it as text, {maker}(str(…))"
     if isinstance(value, (bytes, bytearray)):
-        return f"decode it, {maker}(data.decode())"
+        return f"Decode it, {maker}(data.decode())"
     if value is None:
-        return f'check where it comes from; a message has content, {maker}("…")'
+        return f'Check where it comes from; a message has content, {maker}("…")'
     if hasattr(value, "to_message"):
-        return "put the reply itself into the list of messages, or write its .text"
+        return "Put the reply itself into the list of messages, or write its .text"
     if isinstance(value, msgspec.Struct) and hasattr(value, "role"):
-        return "it is a message already; use it as it is, or its .parts"
+        return "It is a message already; use it as it is, or its .parts"
     if maker == "Text":
-        return 'write Text("…")'
-    return f'write text, Image(…), File(…), a path, or a list of them: {maker}("What is this?", Image("a.png"))'
+        return 'Write Text("…")'
+    return f'Write text, Image(…), File(…), a path, or a list of them: {maker}("What is this?", Image("a.png"))'
 
 
 # --- calls and results of tools ---------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def check_call_id(call_id: object) -> None:
     """Raise ConfigError for an id that is not text; often the call itself was passed."""
     if not isinstance(call_id, str):
         is_call = isinstance(getattr(call_id, "id", None), str)
-        advice = "write ToolResult(call.id, …)" if is_call else "pass the id of the call"
+        advice = "Write ToolResult(call.id, …)" if is_call else "Pass the id of the call"
         raise ConfigError(
             f"ToolResult(…) takes the id of its call as text, not {describe_type(call_id)}. To do: {advice}."
         )

@@ -46,6 +46,11 @@ class AsidesError(Exception):
     earlier: tuple[AsidesError, ...] = ()
     """When several models were asked in order: the errors of the models before this one."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__module__ == __name__:
+            cls.__module__ = "asides"  # Tracebacks name an error as its users import it.
+
     def __str__(self) -> str:
         # A server, or a file, may have chosen some of the words. They shall forge no line and command no terminal.
         return to_line(super().__str__())
@@ -53,6 +58,9 @@ class AsidesError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # The default rebuilds from args alone and would call subclasses without their keyword arguments.
         return (_rebuild, (type(self), self.args, self.__dict__))
+
+
+AsidesError.__module__ = "asides"
 
 
 def _rebuild(kind: type[_Kind], args: tuple[Any, ...], state: dict[str, Any]) -> _Kind:
@@ -281,6 +289,21 @@ _LINE_BREAKS = "\\s*[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]\\s*"
 def redact_keys(text: str) -> str:
     """Replace everything in `text` that looks like a key."""
     return re.sub(_KEY_LIKE, "***", text)
+
+
+_IMPERATIVES = (
+    "Add|Allow|Answer|Ask|Await|Begin|Call|Change|Check|Choose|Close|Collect|Compare|Copy|Correct|Create|Decode|"
+    "Decompress|Decorate|Encode|End|For|Give|Grant|Have|If|Install|Join|Keep|Leave|Let|Load|Look|Make|Move|Name|Omit|"
+    "Open|Pass|Point|Put|Raise|Read|Record|Register|Reload|Remove|Rename|Repair|Report|Restore|Resume|Return|Run|Save|"
+    "See|Send|Set|Shorten|Start|Take|Try|Turn|Unset|Upgrade|Upload|Use|Wait|Write"
+)
+_ADVICE = rf"(?:^|(?<=[.?!)…] ))(?:{_IMPERATIVES})\b"
+
+
+def split_advice(text: str) -> tuple[str, str]:
+    """The text of an error of ours in two: what is wrong, and the advice after it, which begins with an imperative."""
+    found = re.search(_ADVICE, text)
+    return (text, "") if found is None else (text[: found.start()].rstrip(), text[found.start() :])
 
 
 def to_line(text: str) -> str:

@@ -112,46 +112,58 @@ def measure_tools(tools: Sequence[Tool]) -> tuple[int, int]:
     return len(tools), sum(len(_encode_tool(tool)) for tool in tools)
 
 
-def check_tools(tools: Sequence[Tool], *, most: int, most_kb: int) -> None:
-    """Raise `TooManyTools`, with the exact count and size, if the tools exceed the limits that were set.
+def check_tools(tools: Sequence[Tool], *, most: int | None = None, most_kb: int | None = None) -> None:
+    """Raise `TooManyTools`, with the exact count and size, if the tools exceed a limit that was set. None: no limit.
 
-    Above 80 % of either limit it logs a line at DEBUG.
+    Above 80 % of a limit it logs a line at DEBUG.
     """
     count, size = measure_tools(tools)
     size_kb = size / 1024
-    if count > most:
+    if most is not None and count > most:
         raise TooManyTools(
-            f"{count} tools were given and {most} are allowed. To do: give fewer, or raise tools_max_count."
+            f"{count} tools ({size_kb:.1f} KB of JSON) were given and {most} are allowed. To do: give fewer, or raise "
+            "tools_max_count."
         )
-    if size_kb > most_kb:
+    if most_kb is not None and size_kb > most_kb:
         raise TooManyTools(
-            f"the tools are {size_kb:.1f} KB of JSON ({size} bytes) and {most_kb} KB are allowed. To do: give fewer or "
-            "smaller ones, or raise tools_max_json_kb."
+            f"{count} {'tool is' if count == 1 else 'tools are'} {size_kb:.1f} KB of JSON ({size} bytes) and {most_kb} "
+            "KB are allowed. To do: give fewer or smaller ones, or raise tools_max_json_kb."
         )
-    if count > most * _LOG_FROM or size_kb > most_kb * _LOG_FROM:
-        _log.debug("tools: %d of %d, %.1f of %d KB", count, most, size_kb, most_kb)
+    _log_near(count, size_kb, most, most_kb)
 
 
 def report_many_tools(
-    tools: Sequence[Tool], provider: str, cap: int, *, advised: int, advised_kb: int
+    tools: Sequence[Tool], provider: str, cap: int | None, *, advised: int | None, advised_kb: int | None
 ) -> tuple[Notice, ...]:
     """Report tools above the advised number or size, which cost tokens and accuracy; log a line at DEBUG near it.
 
-    Raises `TooManyTools` above `cap`, the number that the provider accepts.
+    Raises `TooManyTools` above `cap`, the number that the provider accepts. None: no such limit.
     """
     count, size = measure_tools(tools)
-    if count > cap:
+    if cap is not None and count > cap:
         raise TooManyTools(f"{count} tools were given, and {provider} accepts {cap}. Pass fewer.")
     size_kb = size / 1024
-    if count > advised * _LOG_FROM or size_kb > advised_kb * _LOG_FROM:
-        _log.debug("tools: %d of %d advised, %.1f of %d KB", count, advised, size_kb, advised_kb)
-    if count <= advised and size_kb <= advised_kb:
+    _log_near(count, size_kb, advised, advised_kb)
+    is_many = advised is not None and count > advised
+    is_large = advised_kb is not None and size_kb > advised_kb
+    if not (is_many or is_large):
         return ()
+    limits = [f"{advised} tools"] if advised is not None else []
+    limits += [f"{advised_kb} KB"] if advised_kb is not None else []
+    options = ["tools_max_count"] if advised is not None else []
+    options += ["tools_max_json_kb"] if advised_kb is not None else []
     detail = (
-        f"{count} tools, {size_kb:.1f} KB of JSON ({size} bytes): models choose better among at most {advised} tools "
-        f"and {advised_kb} KB. Set tools_max_count or tools_max_json_kb to enforce a limit"
+        f"{count} tools, {size_kb:.1f} KB of JSON ({size} bytes): models choose better among at most "
+        f"{' and '.join(limits)}. Set {' or '.join(options)} to enforce a limit"
     )
     return (Notice("many_tools", detail, "tools", str(count), str(count)),)
+
+
+def _log_near(count: int, size_kb: float, most: int | None, most_kb: int | None) -> None:
+    """Log a line at DEBUG above 80 % of a limit."""
+    is_near = most is not None and count > most * _LOG_FROM
+    if is_near or (most_kb is not None and size_kb > most_kb * _LOG_FROM):
+        _log.debug("tools: %d of %s, %.1f of %s KB", count, most or "any", size_kb, most_kb or "any")
 
 
 def _encode_tool(tool: Tool) -> bytes:

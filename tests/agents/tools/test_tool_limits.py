@@ -83,3 +83,43 @@ def test_other_providers_have_the_limits_only_when_somebody_sets_them() -> None:
     assert asides.explain("groq:any", "?", tools=tools(17)).body["tools"]
     with pytest.raises(TooManyTools):
         asides.explain("groq:any", "?", tools=tools(17), tools_max_count=16)
+
+
+@pytest.mark.parametrize("model", [MODEL, "groq:any"])
+@pytest.mark.parametrize(
+    ("limits", "error"),
+    [
+        ({"tools_max_json_kb": 1}, r"20 tools are \d+\.\d KB of JSON \(\d+ bytes\) and 1 KB are allowed"),
+        ({"tools_max_json_kb": 64}, None),
+        ({"tools_max_count": 30}, None),
+        ({"tools_max_count": 19}, r"20 tools \(\d+\.\d KB of JSON\) were given and 19 are allowed"),
+        ({"tools_max_count": 19, "tools_max_json_kb": 64}, r"20 tools .* 19 are allowed"),
+        ({"tools_max_count": 30, "tools_max_json_kb": 1}, r"1 KB are allowed"),
+    ],
+)
+@pytest.mark.parametrize("place", ["options", "settings"])
+def test_one_limit_alone_does_not_make_the_other_default_a_limit(
+    model: str, limits: dict[str, Any], error: str | None, place: str
+) -> None:
+    many, settings = tools(20, 1800 if "tools_max_count" in limits else 100), None
+    options: Any = limits
+    if place == "settings":
+        settings = load_settings({f"ASIDES_{name.upper()}": str(value) for name, value in limits.items()})
+        options = {}
+    if error is not None:
+        with pytest.raises(TooManyTools, match=error):
+            asides.explain(model, "?", tools=many, settings=settings, **options)
+        return
+    explained = asides.explain(model, "?", tools=many, settings=settings, **options)
+    advice = [notice.detail for notice in explained.notices if notice.code == "many_tools"]
+    assert len(advice) == (model == MODEL), "the default that is not set is still advice"
+    if advice:
+        assert ("16 tools" in advice[0], "32 KB" in advice[0]) == (
+            "tools_max_count" not in limits,
+            "tools_max_json_kb" not in limits,
+        )
+
+
+def test_the_cap_of_the_provider_holds_beside_a_limit_on_the_size() -> None:
+    with pytest.raises(TooManyTools, match=r"accepts 128"):
+        asides.explain(MODEL, "?", tools=tools(129), tools_max_json_kb=500)

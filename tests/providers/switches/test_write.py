@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
+import asides
 from asides.providers.find import find_target
 from asides.providers.provider import AskBy, ModelRule, Provider, Quirks, Target
 from asides.providers.switches.write import write
@@ -340,3 +341,56 @@ def test_hidden_thinking_is_excluded_where_a_host_can_do_that() -> None:
 def test_a_summary_is_asked_for_where_a_host_can_do_that() -> None:
     wish = Thinking(effort="low", summary="concise")
     assert encoded(wish, target("reasoning_object")) == ({"reasoning": {"effort": "low", "summary": "concise"}}, [])
+
+
+_NEVER = "does not think"
+_ASKED = "only if asked"
+_ENDPOINT = "does not return"
+_UNKNOWN = "not known whether"
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("openai:gpt-4.1", _NEVER),
+        ("openai-responses:gpt-4.1", _NEVER),
+        ("anthropic:claude-3-5-haiku-latest", _NEVER),
+        ("ollama:gemma3", _NEVER),
+        ("google:gemini-2.0-flash", _NEVER),
+        ("google-openai:gemini-2.0-flash", _NEVER),
+        ("cohere:command-a-03-2025", _NEVER),
+        ("groq:llama-3.3-70b-versatile", _NEVER),
+        ("bedrock:amazon.nova-pro-v1:0", _NEVER),
+        ("anthropic:claude-haiku-4-5", _ASKED),
+        ("anthropic:claude-opus-4-7", _ASKED),
+        ("bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0", _ASKED),
+        ("bedrock:amazon.nova-2-lite-v1:0", _ASKED),
+        ("mistral:mistral-medium-latest", _ASKED),
+        ("deepseek:deepseek-chat", _ASKED),
+        ("openai-chat:gpt-5", _ENDPOINT),
+        ("google-openai:gemini-2.5-flash", _ENDPOINT),
+        ("mistral:mistral-large-latest", _UNKNOWN),
+        ("cohere:command-of-tomorrow", _UNKNOWN),
+        ("groq:of-tomorrow", _UNKNOWN),
+        # A field asks for it, or the thinking comes unasked.
+        ("openai:gpt-5", None),
+        ("openrouter:openai/gpt-4o", None),
+        ("google:gemini-2.5-flash", None),
+        ("google-interactions:gemini-3.8-flash", None),
+        ("anthropic:claude-sonnet-5-5", None),
+        ("deepseek:deepseek-flash", None),
+        ("cohere:command-a-reasoning-08-2025", None),
+        ("ollama:qwen3", None),
+        ("ollama:of-tomorrow", None),
+    ],
+)
+def test_a_request_to_show_thinking_is_never_dropped_in_silence(
+    model: str, why: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    explained = asides.explain(model, "?", thinking=Thinking(summary="auto"))
+    told = [notice.detail for notice in explained.notices if notice.code == "summary_not_sent"]
+    assert [why in detail for detail in told if why is not None] == [True] * (why is not None), told
+    assert len(told) == (why is not None), told
+    plain = asides.explain(model, "?", thinking=Thinking(show="none"))
+    assert [notice.code for notice in plain.notices if notice.code == "summary_not_sent"] == []

@@ -25,7 +25,7 @@ class Failing:
     def __init__(self) -> None:
         self.options: list[dict[str, Any]] = []
 
-    def was_down_since(self, moment: float) -> bool:  # noqa: ARG002
+    def was_down_since(self, moment: float) -> bool:
         return False
 
     def run(self, work: Callable[[], Queries[Any]], **options: Any) -> Any:

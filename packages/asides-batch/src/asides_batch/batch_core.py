@@ -282,9 +282,9 @@ class BatchCore:
         output = str(self.output.absolute())
         records = self.database.run(list_records, writes=False) if self.has_ledger else []
         others = [record.name for record in records if record.output == output]
-        advice = "check the name, or run one first"
+        advice = "Check the name, or run one first"
         if others:
-            advice = f"name it: --name (name=) {' or '.join(map(repr, others))}"
+            advice = f"Name it: --name (name=) {' or '.join(map(repr, others))}"
         return ConfigError(f"there is no batch for {self.output} in the ledger {place}. To do: {advice}.")
 
     def read_status(self) -> BatchStatus:

@@ -260,7 +260,7 @@ def explain_failure(
     causes = list(_find_causes(error))
     if any(isinstance(cause, TimeoutError) for cause in causes):
         what = f"it did not answer within {start_timeout:g} seconds"
-        advice = "raise start_timeout=, or look at the server"
+        advice = "Raise start_timeout=, or look at the server"
     elif isinstance(config, Stdio):
         what, advice = _explain_child(config, diagnostics, causes)
     else:
@@ -271,27 +271,27 @@ def explain_failure(
 def _explain_child(config: Stdio, diagnostics: ServerDiagnostics, causes: list[BaseException]) -> tuple[str, str]:
     for cause in causes:
         if isinstance(cause, NotADirectoryError):
-            return "the folder of cwd= does not exist", "correct it"
+            return "the folder of cwd= does not exist", "Correct it"
         if isinstance(cause, FileNotFoundError):
-            return f"there is no command {config.command!r}", "install it, or give its whole path"
+            return f"there is no command {config.command!r}", "Install it, or give its whole path"
         if isinstance(cause, OSError):
-            return f"{config.command!r} does not run ({(cause.strerror or type(cause).__name__).lower()})", "correct it"
+            return f"{config.command!r} does not run ({(cause.strerror or type(cause).__name__).lower()})", "Correct it"
     if any(map(is_connection_closed, causes)):
         stderr = diagnostics.redact_stderr(config)
         output = f"; its last output: {stderr.rstrip('.')}" if stderr else " and wrote nothing"
-        return f"{config.command!r} ended before it answered{output}", "run the command in a terminal to see why"
-    return _explain_protocol_error(config, causes), "check that it is an MCP server"
+        return f"{config.command!r} ended before it answered{output}", "Run the command in a terminal to see why"
+    return _explain_protocol_error(config, causes), "Check that it is an MCP server"
 
 
 def _explain_address(config: Http, diagnostics: ServerDiagnostics, causes: list[BaseException]) -> tuple[str, str]:
     status = diagnostics.status
     if status is None:
-        return f"no server answers at {config.address}", "start the server, or check the URL"
+        return f"no server answers at {config.address}", "Start the server, or check the URL"
     if status in (401, 403):
-        return f"{config.address} answered {status}", "check the key in headers="
+        return f"{config.address} answered {status}", "Check the key in headers="
     if status >= 400:
-        return f"{config.address} answered {status}", "check the URL, the path included"
-    return f"{config.address}: {_explain_protocol_error(config, causes)}", "check that it is an MCP server"
+        return f"{config.address} answered {status}", "Check the URL, the path included"
+    return f"{config.address}: {_explain_protocol_error(config, causes)}", "Check that it is an MCP server"
 
 
 def _explain_protocol_error(config: ServerConfig, causes: list[BaseException]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,9 +62,10 @@ class ExpectedOutput:
         except OutputMismatch as problem:
             if reply.tool_calls and not reply.text.strip():
                 reply.require_answer()
+            how = _describe_mismatch(problem.feedback)
             error = InvalidOutput(
-                f"the answer of {reply.model or 'the model'} does not fit the output that was asked for. To do: send "
-                ".feedback as the next message, use an Agent, which does so, or read the text of .partial.",
+                f"the answer of {reply.model or 'the model'} does not fit output={how}. "
+                "To do: raise attempts=, use another model, or read the text of .partial.",
                 feedback=problem.feedback,
             )
             error.partial = reply
@@ -71,6 +73,18 @@ class ExpectedOutput:
 
     def __repr__(self) -> str:
         return f"ExpectedOutput({getattr(self.source, '__name__', type(self.source).__name__)})"
+
+
+# msgspec names types and fields of the schema; it does not quote the answer.
+_MISMATCH = re.compile(
+    r"\$[\w.\[\]]*: (?:Expected `[^`]*`(?:, got `\w*`)?|Object missing required field `\w*`)|it is not JSON"
+)
+
+
+def _describe_mismatch(feedback: str) -> str:
+    """Where and how an answer differs, in parentheses; "" where that cannot be told without quoting it."""
+    found = _MISMATCH.search(feedback)
+    return "" if found is None else f" ({found[0]})"
 
 
 # To check a schema, code is generated and compiled. That takes longer than all the rest of reading a reply.

@@ -106,7 +106,7 @@ def _parse_calls(calls: list[ToolCall], output_type: OutputType[T]) -> ParsedOut
 
 def _reject_blank(reply: Reply, output_type: OutputType[Any]) -> NoReturn:
     if _has_answer(reply.thinking.text, output_type):
-        advice = "raise max_tokens" if reply.outcome == "starved" else "ask again, or ask for less thinking"
+        advice = "Raise max_tokens" if reply.outcome == "starved" else "Ask again, or ask for less thinking"
         raise AnswerInThinking(
             f"{reply.model or 'the model'} gave no answer. Its thinking has one, but answers are not taken "
             f"from there. To do: {advice}.",

@@ -141,10 +141,10 @@ def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:
 
 
 def _encode_reasoning(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    if target.rule.thinking == "never":
-        return {}
     fields, told = write_thinking(prompt.thinking, target, "openai_responses", source=prompt.source)
     notices += told
+    if target.rule.thinking == "never":
+        return {}
     reasoning: dict[str, Any] = fields.get("reasoning", {})
     if prompt.state.context is not None:
         reasoning["context"] = prompt.state.context

@@ -16,7 +16,7 @@ from asides.flows.retry import decode_error
 from asides.flows.steps import Head
 from asides.intake.detect import detect_dialect
 from asides.providers.provider import ModelRule, Target
-from asides.values.errors import AsidesError, ConnectionLost, ProtocolError, ProviderError, quote_message
+from asides.values.errors import AsidesError, ConnectionLost, ProtocolError, ProviderError, quote_message, split_advice
 from asides.values.reply import Reply
 from asides.wire.lenient import parse_or_none, read_thought_text
 
@@ -134,7 +134,7 @@ def _read(head: Head, body: bytes, dialect: str) -> Observation:
     try:
         spoken = detect_dialect(body)
     except (ProtocolError, ConnectionLost) as problem:
-        return Observation("unreadable", head.status, quote_message(str(problem).partition(" To do:")[0]))
+        return Observation("unreadable", head.status, quote_message(split_advice(str(problem))[0]))
     target = _make_target(spoken)
     reader = ResponseReader(find_dialect(spoken).decoder(target), "the server")
     reader.feed(body)
@@ -147,7 +147,7 @@ def _read(head: Head, body: bytes, dialect: str) -> Observation:
         return _read_refusal(error, head.status, body, spoken)
     except AsidesError as error:
         if error.partial is None or not error.partial.parts:
-            return Observation("unreadable", head.status, quote_message(str(error).partition(" To do:")[0]))
+            return Observation("unreadable", head.status, quote_message(split_advice(str(error))[0]))
         reply = error.partial
     if not reply.parts and not reply.usage.thinking and reply.stop.reason != "length":
         return Observation("unreadable", head.status, "the reply is empty")

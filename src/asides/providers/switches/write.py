@@ -38,6 +38,7 @@ def write(
         _write_levels(writer, table.SWITCHES[dialect][0])
     else:
         known(writer)
+    _report_unshown(writer, dialect)
     if source is not None and source.dialect == dialect and not writer.notices:
         given = _select_fields(source.fields, dialect)
         # Reading takes the fields out, so it gets its own.
@@ -48,6 +49,33 @@ def write(
             asked, sent = (", ".join(each) or "nothing" for each in (given, writer.fields))
             writer.report("thinking_field_changed", detail, asked, sent)
     return writer.fields, writer.notices
+
+
+def _report_unshown(writer: _Writer, dialect: str) -> None:
+    """Report that thinking was asked to be shown and no field asks for that, and what would help."""
+    if not writer.asks_to_show or any(notice.setting == "summary" for notice in writer.notices):
+        return
+    if (why := _explain_unshown(writer, dialect)) is not None:
+        writer.report("summary_not_sent", why, str(writer.thinking.summary), setting="summary")
+
+
+def _explain_unshown(writer: _Writer, dialect: str) -> str | None:
+    """Why no thinking will be seen; None if some may be."""
+    rule, row = writer.rule, writer.target.provider
+    if rule.thinking == "never":
+        return "this model does not think. Ask one that does"
+    # Hosts that take an object have a field for it, and Responses are the endpoint that shows it.
+    is_chat = dialect == "openai_chat" and writer.target.facts.ask_by != "reasoning_object"
+    if rule.kind == "hidden" or (rule.kind == "summary" and is_chat):
+        other = "another endpoint of it may" if dialect == "openai_chat" else "a model of another maker may"
+        return f"this endpoint does not return the thinking of this model; {other}"
+    if writer.thinking.asked or writer.fields:
+        return None
+    if rule.default == "off":
+        return 'this model thinks only if asked to, for example with thinking="low"'
+    if rule.thinking == "unknown" and row.key == "required":
+        return 'it is not known whether this model thinks unasked. To ask it to, set thinking="low"'
+    return None
 
 
 def _select_fields(fields: Mapping[str, Any], dialect: str) -> Fields:
@@ -99,10 +127,6 @@ class _Writer:
         """Whether the caller asked to see the thinking, whatever its amount."""
         return self.thinking.summary is not None and self.thinking.show != "none" and self.thinking.mode != "off"
 
-    def report_hidden(self, why: str) -> None:
-        """Report that the thinking will not be shown."""
-        self.report("summary_not_sent", why, str(self.thinking.summary), setting="summary")
-
     def report(
         self, code: str, detail: str, asked: str, sent: str | None = "nothing", *, setting: str = "thinking"
     ) -> None:
@@ -125,8 +149,6 @@ def _write_chat(writer: _Writer) -> None:
     if switch is table.PROMPT_MODE and writer.rule.thinking != "always":
         switch, sends_effort = table.EFFORT, True
     _ChatWriter(writer, switch, facts.budget_in, sends_effort).write()
-    if writer.asks_to_show and writer.rule.kind == "hidden" and switch is not table.OBJECT:
-        writer.report_hidden("chat completions of this host do not return the thinking of this model")
 
 
 def _write_responses(writer: _Writer) -> None:
@@ -341,12 +363,8 @@ def _write_form(writer: _Writer, enabled: Switch, adaptive: Switch, between_tool
 def _ask_to_show(writer: _Writer, adaptive: Switch) -> None:
     """Ask a model that thinks by default to show it. The amount stays the model's own."""
     rule = writer.rule
-    if not writer.asks_to_show or rule.display != "omitted":
-        return
-    if rule.default == "on" and "adaptive" in rule.forms:
+    if writer.asks_to_show and rule.display == "omitted" and rule.default == "on" and "adaptive" in rule.forms:
         writer.put(adaptive, *adaptive.on, *adaptive.shown)
-    else:
-        writer.report_hidden('this model thinks only if asked to, for example with thinking="low"')
 
 
 def _write_converse(writer: _Writer) -> None:

@@ -84,7 +84,7 @@ class RelayKeys:
         raise TypeError("the keys of a relay cannot be copied into a file.")
 
 
-_HOW_TO_MAKE = 'make one with python -c "import secrets; print(secrets.token_urlsafe(32))".'
+_HOW_TO_MAKE = 'Make one with python -c "import secrets; print(secrets.token_urlsafe(32))".'
 
 
 def _parse_master(word: str) -> bytes:

@@ -325,10 +325,10 @@ def _refuse_budget(found: BudgetExceeded, wanted: Reservation, now: float) -> Re
         f"the budget of this key for the {found.period} is {budget}, and {left} of it is left; this request may cost "
         f"up to {cost}. "
     )
-    smaller = "" if not found.left else "ask for less, with a lower limit of output tokens, or "
+    advice = "Wait" if not found.left else "Ask for less, with a lower limit of output tokens, or wait"
     return RelayRefusal(
-        f"{words}To do: {smaller}wait until {resets}, when the next {found.period} begins, or ask whoever runs "
-        "the gateway for more.",
+        f"{words}{advice} until {resets}, when the next {found.period} begins, or ask the operator "
+        "of the gateway for more.",
         status=429,
         code="insufficient_quota",
         # Clients that retry by themselves would fail again.

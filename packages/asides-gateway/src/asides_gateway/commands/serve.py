@@ -13,8 +13,9 @@ from asides.cli.exit_codes import Exit
 from asides.cli.keys import read_stored_keys
 from asides.cli.render import describe_error
 from asides.cli.terminal import Terminal, open_terminal
-from asides.providers.find import list_providers
+from asides.providers.find import STAGE_VARIABLE, list_providers
 from asides.providers.key_file import locate_key
+from asides.providers.stage_switch import read_stage_switch
 from asides.values.errors import AsidesError, ConfigError
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ def _greet(url: str, loaded: LoadedSettings, terminal: Terminal) -> list[str]:
     stored = read_stored_keys(terminal)
     rows = list_providers(loaded.calls.providers)
     found = [row.name for row in rows if locate_key(row, keys=stored) is not None]
+    if read_stage_switch(os.environ) is not None:
+        found = [f"any provider: {STAGE_VARIABLE} is set, and the stage answers"]
     named = ", ".join(found[:_MOST_NAMES]) + (f" and {len(found) - _MOST_NAMES} more" if found[_MOST_NAMES:] else "")
     kept = {"off": "no reasoning state", "carry-only": "reasoning state only with the clients"}
     kept |= {"memory": "reasoning state in memory", "store": "reasoning state, encrypted"}

@@ -28,7 +28,7 @@ class Watched:
         self.is_away = False
         self.runs = 0
 
-    def was_down_since(self, moment: float) -> bool:  # noqa: ARG002
+    def was_down_since(self, moment: float) -> bool:
         return False
 
     def run(self, work: Callable[[], Queries[Any]], **how: Any) -> Any:

@@ -17,7 +17,7 @@ class CheckFailed(Exception):
     """A check failed: what it expected, what it found, and what to do."""
 
     def __init__(self, expected: str, actual: str, to_do: str) -> None:
-        super().__init__(f"expected {expected}; actual: {actual}. To do: {to_do}")
+        super().__init__(f"expected {expected}; actual: {actual}. {to_do[:1].upper()}{to_do[1:]}")
         self.expected = expected
         self.actual = actual
         self.to_do = to_do

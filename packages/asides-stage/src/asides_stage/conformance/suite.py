@@ -14,7 +14,7 @@ import msgspec
 from asides import dialects
 from asides.dialects.dialect import Dialect
 from asides.providers.provider import Provider
-from asides.values.errors import ConfigError, Unsupported
+from asides.values.errors import ConfigError, Unsupported, split_advice
 from asides_stage.conformance import check_next_turn, check_replies, check_requests, check_sockets, check_surprises
 from asides_stage.conformance.case import Case, Example, build_case, find_thinking_model
 from asides_stage.conformance.report import CheckFailed, CheckSkipped, Finding, Nonconformance, Report
@@ -99,7 +99,7 @@ class ProviderCheck:
             return Finding(self.name, "failed", problem.expected, problem.actual, problem.to_do), problem
         except (ConfigError, Unsupported) as problem:
             # These name what is missing, such as a method of the dialect, and hold no content.
-            message, _, to_do = str(problem).partition(" To do: ")
+            message, to_do = split_advice(str(problem))
             actual = f"{type(problem).__name__} was raised: {message}"
             return Finding(self.name, "failed", self.requirement, actual, to_do or "see what raised it."), problem
         except Exception as problem:  # noqa: BLE001 - the author needs to see what their code raises
