@@ -129,7 +129,7 @@ def read_regular_file(path: Path) -> tuple[bytes, os.stat_result]:
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is no regular file")
+            raise OSError(f"{path} is not a regular file")
         content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise OSError(f"it is longer than {_MOST_BYTES} bytes")
@@ -172,7 +172,7 @@ def report_ignored(ignored: Sequence[IgnoredSetting]) -> list[Notice]:
         detail = f"{file} may not set {listed}, which is ignored: {why}."
         if why == NOT_TRUSTED:
             detail += (
-                f" To do: read the file; if you trust it, run `asides config trust` for the command line, and for "
+                f" Read the file; if you trust it, run `asides config trust` for the command line, and for "
                 f"code set {FILE_VARIABLE}={file} or pass settings=load_settings(files=[{file!r}])"
             )
         notices.append(Notice("untrusted_settings", detail.rstrip(".")))

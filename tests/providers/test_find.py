@@ -86,7 +86,7 @@ def test_a_query_in_an_address_goes_along_with_every_request() -> None:
 def test_a_provider_without_an_address_says_how_to_give_one() -> None:
     with pytest.raises(ConfigError, match=r"openai-compatible has no address.*OPENAI_COMPATIBLE_BASE_URL.*base_url="):
         find_target("openai-compatible:m", environ=NOTHING)
-    with pytest.raises(ConfigError, match=r"^mine has no address of its own\. To do: pass base_url=\.$"):
+    with pytest.raises(ConfigError, match=r"^mine has no address of its own\. Pass base_url=\.$"):
         find_target("mine:m", rows=[Provider(name="mine")], environ=NOTHING)
 
 

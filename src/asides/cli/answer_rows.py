@@ -119,7 +119,7 @@ class AnswerFile:
     def _open(self, path: Path) -> None:
         if Path(f"{path}{LEDGER_SUFFIX}").exists():
             raise ConfigError(
-                f"-o {path} is the output of a batch: its ledger is beside it. To do: continue it with `asides batch "
+                f"-o {path} is the output of a batch: its ledger is beside it. Continue it with `asides batch "
                 "resume`, or name another file."
             )
         if self._questions != STDIN and path.exists() and path.samefile(self._questions):
@@ -141,7 +141,7 @@ class AnswerFile:
             is_whole = line.endswith(b"\n")
             if row is None and line.strip() and (is_whole or not (line.startswith(_START) or _START.startswith(line))):
                 raise ConfigError(
-                    f"-o {path}: line {number} is no answer that --each wrote, so the file is left as it is. "
+                    f"-o {path}: line {number} is not an answer that --each wrote, so the file is left as it is. "
                     "Name another one."
                 )
             if row is not None and is_answered(row):

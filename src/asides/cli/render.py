@@ -247,7 +247,7 @@ def describe_error(error: AsidesError) -> str:
     return _write_advice(name_options(" ".join(str(error).split())))
 
 
-_ADVICE = re.compile(r"(?:^|(?<= ))To do: (`|pip |chmod )?(\S?)")
+_ADVICE = re.compile(r"(?:^|(?<= ))(`|pip |chmod )?(\S?)")
 
 
 def _write_advice(text: str) -> str:
@@ -275,7 +275,7 @@ _OPTIONS = [
         (r"\bapi_key=", "--api-key"),
         (r"\bmax_tokens=", "--max-tokens "),
         (r"\bLimits\(turns=…\)", "--max-turns"),
-        (r", or go on from \.result\.messages", ""),
+        (r", or continue from \.result\.messages", ""),
         (
             r"begin another one, or keep what is known of it with fork\(name=…\)",
             "write /keep and a name to go on with it",

@@ -201,7 +201,7 @@ def _find_base_url(provider: Provider, explicit: str | None, environ: Mapping[st
             return _complete_url(value, provider)
     if not provider.base_url:
         hint = f"set {' or '.join(provider.base_url_env)}, or " if provider.base_url_env else ""
-        raise _refuse_address(f"{provider.name} has no address of its own. To do: {hint}pass base_url=.")
+        raise _refuse_address(f"{provider.name} has no address of its own. {hint}pass base_url=.")
     if "$" not in provider.base_url:
         return provider.base_url
     return re.sub(_VARIABLE, lambda found: _fill_variable(found[1], provider, environ), provider.base_url)
@@ -230,7 +230,7 @@ def _fill_variable(names: str, provider: Provider, environ: Mapping[str, str]) -
     if name is None:
         variables = " or ".join(names.split("|"))
         raise _refuse_address(
-            f"the address of {provider.name} needs {variables}. To do: set it in the environment, or pass base_url=."
+            f"the address of {provider.name} needs {variables}. Set it in the environment, or pass base_url=."
         )
     value = environ[name].strip()
     if not re.fullmatch(_ADDRESS_PART, value):
@@ -252,7 +252,7 @@ def _normalise_url(url: str, provider: Provider) -> tuple[str, Query]:
     except ValueError:
         raise _refuse_address(f"the base_url of {provider.name} does not read; write https://host/path.") from None
     if parts.scheme.lower() not in _DEFAULT_PORTS or not parts.hostname:
-        raise _refuse_address(f"the base_url of {provider.name} is no web address; it begins with https:// or http://.")
+        raise _refuse_address(f"the base_url of {provider.name} is not an http(s) URL; write https://host/path.")
     if parts.username is not None or parts.password is not None:
         raise _refuse_address(
             f"the base_url of {provider.name} holds a user name or password; pass the key with api_key=."

@@ -47,14 +47,14 @@ def read_recover(given: object) -> RecoverPolicy | None:
         policy = msgspec.convert(_read_cost(dict(fields)), RecoverPolicy)
     except msgspec.ValidationError as problem:
         raise ConfigError(
-            f"recover is not valid: {problem}. To do: its steps are {', '.join(_STEPS)}; see RecoverPolicy."
+            f"recover is not valid: {problem}. Its steps are {', '.join(_STEPS)}; see RecoverPolicy."
         ) from None
     for name, least in (("max_requests", 0), ("max_tokens", 1), ("max_total_tokens", 1)):
         limit: int | None = getattr(policy, name)
         if limit is not None and limit < least:
             raise ConfigError(f"recover: {name} is {limit}; give {least} or more, or leave it out.")
     if policy.max_cost is not None and not (policy.max_cost.is_finite() and policy.max_cost > 0):
-        raise ConfigError("recover: max_cost is no amount above zero; give one in US dollars, or leave it out.")
+        raise ConfigError("recover: max_cost is not an amount above zero; give one in US dollars, or leave it out.")
     return policy if policy.steps and policy.max_requests else None
 
 

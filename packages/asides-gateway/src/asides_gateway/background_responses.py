@@ -31,7 +31,7 @@ from asides_gateway.watcher import RequestWatch
 if TYPE_CHECKING:
     from asides_gateway.service import Service
 
-_NOT_STORED = "the response cannot run in the background: the store failed. To do: try again later."
+_NOT_STORED = "the response cannot run in the background: the store failed. Try again later."
 _SHUT_DOWN = "the gateway was shut down before the response was complete"
 _TOO_LONG = "the response took too long"
 _FAULT = "the gateway failed to answer this request"

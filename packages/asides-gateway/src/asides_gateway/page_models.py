@@ -62,7 +62,7 @@ def choose_model(
     name = name or find_default_model(builder, allowed)
     if name is None:
         raise UnknownModel(
-            "no model is named, and there is none to begin with. To do: name one as provider:model, or run "
+            "no model is named, and there is none to begin with. Name one as provider:model, or run "
             "`asides config set model PROVIDER:MODEL`."
         )
     check_thinking(thinking)
@@ -101,7 +101,7 @@ def _may_think(target: str, builder: CallBuilder) -> bool:
 
 
 def check_thinking(thinking: str | int | None) -> None:
-    """Raise InvalidThinking for what is no amount of thinking."""
+    """Raise InvalidThinking for what is not an amount of thinking."""
     if thinking is not None:
         read_thinking(thinking)
 

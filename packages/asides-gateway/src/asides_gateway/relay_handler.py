@@ -43,7 +43,7 @@ _OF_CONNECTION = frozenset({"content-length", "transfer-encoding", "keep-alive",
 _STOPPED = re.compile(r"POST .*/responses/([^/]+)/cancel|DELETE .*/responses/([^/]+)")
 """The requests that stop a response in the background."""
 _CLIENT = re.compile(r"[!-~]{1,60}")
-_FAULT = "the gateway failed to answer this request. To do: try again; if it fails again, report it with the log."
+_FAULT = "the gateway failed to answer this request. Try again; if it fails again, report it with the log."
 _BUSY_SECONDS = "5"
 
 

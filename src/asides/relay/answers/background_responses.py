@@ -34,19 +34,19 @@ class RunsInBackground(RelayRefusal):
     """The request has to run after its response has left, which only a gateway can do: it catches this error."""
 
     def __init__(self) -> None:
-        super().__init__("background needs a gateway. To do: leave it out.", param=FIELD)
+        super().__init__("background needs a gateway. Leave it out.", param=FIELD)
 
 
 def refuse_foreground(caller: Caller, state: CallerState, asked: ServedRequest, *, compacts: bool) -> None:
     """Raise RunsInBackground for a request whose provider does not run it, or RelayRefusal if it cannot run here."""
     if not can_store(caller, state):
         raise RelayRefusal(
-            "background needs a stored response. To do: leave out store, or ask whoever runs this gateway to keep "
+            "background needs a stored response. Leave out store, or ask the operator of this gateway to keep "
             "reasoning state.",
             param=FIELD,
         )
     if asked.stream:
-        raise RelayRefusal("background responses are polled here. To do: leave out stream.", param="stream")
+        raise RelayRefusal("background responses are polled here. Leave out stream.", param="stream")
     if compacts:
         raise RelayRefusal("a conversation is not compacted in the background.", param=FIELD)
     raise RunsInBackground

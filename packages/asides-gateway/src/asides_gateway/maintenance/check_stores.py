@@ -143,14 +143,14 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
             private.append(key)
         elif not os.environ.get(KEY_VARIABLE):
             check.problems.append(
-                f"the key of the vault is neither in {key} nor in {KEY_VARIABLE}: nobody can read its records. To "
-                f"do: set {KEY_VARIABLE}, or put the file back"
+                f"the key of the vault is neither in {key} nor in {KEY_VARIABLE}: its records cannot be read. "
+                f"Set {KEY_VARIABLE}, or put the file back"
             )
     for file in private:
         if os.name == "posix" and stat.S_IMODE(file.stat().st_mode) & 0o077:
-            check.problems.append(f"other users may read {file}. To do: chmod 600 {file}")
+            check.problems.append(f"other users may read {file}. Run chmod 600 {file}")
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
-        check.problems.append(f"this user may not write to {path} or its folder. To do: allow it")
+        check.problems.append(f"this user may not write to {path} or its folder. Allow it")
     try:
         found = [str(row[0]) for row in _select(database, "SELECT quick_check FROM pragma_quick_check(20)")]
     except StoreError as problem:
@@ -176,7 +176,7 @@ def _check_rights(check: AreaCheck, database: Database, table: str) -> None:
     rows = _select(database, f"SELECT {allowed}")
     if not rows[0][0]:
         check.problems.append(
-            f"this user may not read or write the table asides.{table}. To do: grant {', '.join(_RIGHTS)} on it"
+            f"this user may not read or write the table asides.{table}. Grant {', '.join(_RIGHTS)} on it"
         )
     if _select(database, f"SELECT row_security_active('asides.{table}')")[0][0]:
         check.problems.append(f"row-level security hides rows of the table asides.{table} from this user")
@@ -270,7 +270,7 @@ def _check_vault(check: AreaCheck, database: Database) -> None:
         check.problems.append(f"records of tenants that are gone: {orphans}")
     unfound = f"SELECT count(*) FROM {names.records} WHERE number NOT IN (SELECT record FROM {names.keys})"  # noqa: S608
     if orphans := _count(database, unfound):
-        check.problems.append(f"records without a key, which nobody can find: {orphans}")
+        check.problems.append(f"records without a key, which cannot be found: {orphans}")
     # On a server they are counted only now and then, so that writers do not wait for each other.
     if not database.is_shared and _counts_records(database, names.tenants):
         miscounted = _count(
