@@ -10,9 +10,10 @@ from asides.providers.models.open_weights import find_written_tags
 from asides.wire.inline_tags import DEFAULT_TAGS, GRAMMARS, Piece, Position, Splitter, join_pieces, may_hold_tags
 from asides.wire.inline_tags.grammars import Role, find_rules
 
-FoundKind: TypeAlias = Literal["closed", "unclosed", "lone_close", "empty", "copied"]
+FoundKind: TypeAlias = Literal["closed", "unclosed", "lone_close", "empty", "later", "copied", "unreadable"]
 """closed: between tags; unclosed: the closing tag is missing; lone_close: the opening tag is missing; empty: tags
-without thinking; copied: the text repeats the reasoning that is stored beside it.
+without thinking; later: between tags after the beginning of the answer; copied: the text repeats the reasoning that is
+stored beside it; unreadable: the row cannot be read, and may have any.
 """
 FoundChannel: TypeAlias = Literal["thinking", "commentary"]
 Tag: TypeAlias = str | tuple[str, str]

@@ -8,6 +8,7 @@ import msgspec
 
 from asides.datasets.formats import FormatError, find_format, read_text_format
 from asides.datasets.formats.sharegpt import is_sharegpt, read_sharegpt
+from asides.datasets.rows import encode_row
 from asides.datasets.separation import Separation, TagSettings, Verdict, judge, merge_verdicts, separate_text
 from asides.flows.offline import decode
 from asides.intake.read import read
@@ -53,7 +54,7 @@ def separate_response(value: object, settings: TagSettings) -> Separation:
     """Separate a recorded response: a body as text, or as an object."""
     if isinstance(value, Mapping):
         # Fields of a row may be raw JSON.
-        value = msgspec.json.encode(value)
+        value = encode_row(value)
     if isinstance(value, str):
         value = value.encode("utf-8", "replace")
     if not isinstance(value, bytes):

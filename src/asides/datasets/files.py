@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import sys
+import zlib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
@@ -35,6 +36,8 @@ _ENDINGS: dict[str, FileFormat] = {
 _COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _HEAD = 4096
+# A few bytes of zstd may stand for very many.
+_ZSTD_BYTES = 8192
 
 
 class FileForm(msgspec.Struct, frozen=True):
@@ -79,7 +82,7 @@ def open_content(
         size = 0 if path == STDIN else os.fstat(file.fileno()).st_size
         chosen = format_name or find_form(path).format or _guess_format(content.peek(_HEAD))
         yield content, chosen, lambda: file.tell() / size if size else None
-    except (EOFError, gzip.BadGzipFile) as problem:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         raise ConfigError(f"{path} is damaged: {problem}. Compress it again.") from None
     except OSError as problem:
         raise ConfigError(f"{path} cannot be read: {problem.strerror or problem}.") from None
@@ -101,7 +104,50 @@ def _open_file(path: str) -> io.BufferedReader:
 def _decompress(file: BinaryIO, compression: str) -> Any:
     if compression == "gzip":
         return gzip.GzipFile(fileobj=file)
-    return load_zstd().ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return _ZstdFile(file)
+
+
+class _ZstdFile(io.RawIOBase):
+    """The content of a zstd file. Raises EOFError if it is damaged or cut off; zstandard's own reader ends silently."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._zstd = load_zstd()
+        self._decompressor = self._zstd.ZstdDecompressor()
+        self._frame: Any = None
+        self._rest = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        while not self._ready:
+            if not self._fill():
+                return 0
+        size = min(len(target), len(self._ready))
+        target[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _fill(self) -> bool:
+        """Decompress some more; False at the end."""
+        data = self._rest or self._file.read(_ZSTD_BYTES)
+        self._rest = b""
+        if not data:
+            if self._frame is not None:
+                raise EOFError("it ends in the middle")
+            return False
+        if self._frame is None:
+            self._frame = self._decompressor.decompressobj()
+        try:
+            self._ready = memoryview(self._frame.decompress(data))
+        except self._zstd.ZstdError as problem:
+            raise EOFError(str(problem)) from None
+        if self._frame.eof:
+            self._rest = self._frame.unused_data
+            self._frame = None
+        return True
 
 
 def load_zstd() -> Any:

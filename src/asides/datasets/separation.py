@@ -67,6 +67,8 @@ class Separation(msgspec.Struct):
     """Why it is undecided."""
     turns: Any = None
     """The separated messages of a conversation."""
+    note: str = ""
+    """What the columns do not hold, such as a second choice."""
 
 
 # A shorter piece may be the beginning of other text, such as a quotation in Markdown.
