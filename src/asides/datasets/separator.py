@@ -119,10 +119,12 @@ class RowSeparator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 return Separation("unreadable", reason="the value is not text but bytes")
         if self._is_plain:
             return separate_text(value, self.settings)
-        from asides.datasets.conversations import separate_conversation, separate_response
-
         if self.response:
+            from asides.datasets.responses import separate_response
+
             return separate_response(value, self.settings)
+        from asides.datasets.conversations import separate_conversation
+
         prompt = read_value(row.get(self.prompt)) if self.prompt is not None else None
         return separate_conversation(value, self.settings, to=self.to, is_text=self.column is not None, prompt=prompt)
 
