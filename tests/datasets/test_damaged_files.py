@@ -239,6 +239,15 @@ def test_bad_elements_at_the_ends_of_an_array(tmp_path: Path) -> None:
     assert rows[-1].problem == "the file is not JSON from here on: 7 characters were left out"
 
 
+@pytest.mark.parametrize(
+    "text", ["}", "]", "][", '{"a": 1}]}', "[,,]", "[}]", '[{"a": 1},, {"a": 2}]', "[[}, 1]", "{]", ",", '"', ":"]
+)
+def test_brackets_that_end_nothing_end_the_reading(text: str, tmp_path: Path) -> None:
+    source = tmp_path / "rows.json"
+    source.write_text(text, encoding="utf-8")
+    assert all(row.problem or row.fields for row in read_rows(source))
+
+
 def test_a_copy_keeps_what_is_not_json(tmp_path: Path) -> None:
     source, fixed = tmp_path / "rows.json", tmp_path / "fixed.json"
     source.write_text(f'[{{"response": "{LEAK}"}},\n{{"id": }},\n{{"response": "b"}}]', encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import tracemalloc
 from collections.abc import Iterator
@@ -247,10 +248,11 @@ def test_the_system_prompt_and_tools_beside_messages_are_not_lost() -> None:
     found = separator.separate({"chat": {**chat, "tools": "[]"}}, "chat")
     assert [turn["role"] for turn in found.turns] == ["system", "user", "assistant"]
     for tools in ('[{"name": "f"}]', [{"name": "f"}]):
-        found = separator.separate({"chat": {**chat, "tools": tools}}, "chat")
-        assert (found.verdict, found.turns) == ("unreadable", None)
-        assert "definitions of tools" in found.reason
-        assert found.answer == ["a"]
+        value = {**chat, "tools": tools}
+        for found in (separator.separate({"chat": each}, "chat") for each in (value, json.dumps(value))):
+            assert (found.verdict, found.turns) == ("unreadable", None)
+            assert "definitions of tools" in found.reason
+            assert found.answer == ["a"]
 
 
 def test_what_a_format_cannot_hold_is_undecided() -> None:

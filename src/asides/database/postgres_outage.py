@@ -7,8 +7,8 @@ garbage-collected.
 from __future__ import annotations
 
 import logging
-import re
 import math
+import re
 import threading
 import time
 import weakref

@@ -8,6 +8,8 @@ import json
 import os
 import re
 import shutil
+import tempfile
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
@@ -29,7 +31,7 @@ from asides.datasets.audit_walk import (
     parse_inner,
     parse_json,
 )
-from asides.datasets.files import STDIN, FileFormat, find_form, open_content
+from asides.datasets.files import COMPRESSIONS, STDIN, FileFormat, find_form, open_content
 from asides.datasets.parquet import check_compression, open_parquet, to_plain, to_rows
 from asides.datasets.rows import PARTIAL, open_compressed, read_blocks, read_csv
 from asides.values.errors import ConfigError
@@ -80,7 +82,8 @@ def audit_file(
     """
     if path != STDIN and _read_head(path).startswith(MAGIC):
         report.form = "sqlite"
-        findings = audit_database(path, settings, report, fix)
+        audit = audit_database if Path(path).suffix.lower() not in COMPRESSIONS else _audit_compressed_database
+        findings = audit(path, settings, report, fix)
     else:
         form = _find_format(path)
         report.form = form
@@ -92,11 +95,25 @@ def audit_file(
 
 
 def _read_head(path: str) -> bytes:
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(_HEAD)
-    except OSError as problem:
-        raise ConfigError(f"{path} cannot be read: {problem.strerror or problem}.") from None
+    with open_content(path, "jsonl") as (file, _, _):
+        return file.read(_HEAD)
+
+
+def _audit_compressed_database(
+    path: str, settings: AuditSettings, report: FileReport, fix: Path | None
+) -> Iterator[AuditFinding]:
+    """Audit a database in gzip or zstd: unpacked into a folder for the time of the audit."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain, cleaned = Path(folder, "database"), Path(folder, "cleaned")
+        with open_content(path, "jsonl") as (file, _, _), plain.open("wb") as target:
+            shutil.copyfileobj(file, target)
+        try:
+            yield from audit_database(str(plain), settings, report, None if fix is None else cleaned)
+        except ConfigError as problem:
+            raise ConfigError(str(problem).replace(str(plain), path)) from None
+        if fix is not None:
+            with cleaned.open("rb") as file, _open_copy_file(path, fix) as copy:
+                shutil.copyfileobj(file, copy)
 
 
 def _find_format(path: str) -> FileFormat:
@@ -136,10 +153,12 @@ def _is_array(path: str) -> bool:
         return _ARRAY.match(file.read(_HEAD)) is not None
 
 
-def _check(value: Any, settings: AuditSettings, report: FileReport, number: int) -> Document:
+def _check(
+    value: Any, settings: AuditSettings, report: FileReport, number: int, thoughts: tuple[str, ...] = ()
+) -> Document:
     report.rows += 1
     try:
-        checked = check_document(value, settings)
+        checked = check_document(value, settings, thoughts=thoughts)
     except TooDeep:
         report.add_problem(number, "nested too deeply")
         return Document(value, (), 0)
@@ -291,12 +310,14 @@ def _audit_values(path: str, settings: AuditSettings, report: FileReport, fix: P
             shutil.copyfile(path, fix)
 
 
-def _clean(line: bytes, is_changed: bool, settings: AuditSettings, indent: int | None = None) -> bytes:
+def _clean(
+    line: bytes, is_changed: bool, settings: AuditSettings, indent: int | None = None, thoughts: tuple[str, ...] = ()
+) -> bytes:
     """A line of JSON without thinking. One that has none stays as it is, byte for byte."""
     if not is_changed:
         return line
     # Python's parser keeps whole numbers of any size.
-    cleaned = check_document(json.loads(line), settings).cleaned
+    cleaned = check_document(json.loads(line), settings, thoughts=thoughts).cleaned
     return json.dumps(cleaned, ensure_ascii=line.isascii(), indent=indent).encode("utf-8", "surrogatepass")
 
 
@@ -357,12 +378,14 @@ _OPENING = re.compile(r"\{|\[(?=[\[{\"])")
 _MOST_LINES = 2000
 _MOST_CHARACTERS = 1 << 20
 _MOST_TRIES = 3
+_MOST_THOUGHTS = 32
 
 
 def _audit_lines(path: str, settings: AuditSettings, report: FileReport, fix: Path | None) -> _Found:
     """Audit lines: JSON, lines of a log with or without JSON inside, and the events of recorded streams."""
     streams = StreamJoiner(settings)
     log = _Log(settings)
+    thoughts: deque[str] = deque(maxlen=_MOST_THOUGHTS)
     with _open_copy(path, fix) as write:
         for number, line in _read_lines(path, report):
             if _RECORD.match(line):
@@ -376,12 +399,20 @@ def _audit_lines(path: str, settings: AuditSettings, report: FileReport, fix: Pa
                 report.rows += 1
                 yield from ended
             else:
-                checked = _check(document, settings, report, number)
+                before = tuple(thoughts) if _is_of_transcript(document) else ()
+                checked = _check(document, settings, report, number, before)
                 yield from ((place, number) for place in checked.found)
-                cleaned = _clean(line, checked.cleaned is not document, settings)
+                cleaned = _clean(line, checked.cleaned is not document, settings, thoughts=before)
+                if _is_of_transcript(document):
+                    thoughts.extend(checked.thoughts)
             write(cleaned + b"\n")
     yield from log.end()
     yield from streams.finish()
+
+
+def _is_of_transcript(document: Any) -> bool:
+    """Whether it is a record of Claude Code or Codex, which write thinking and answer in records of their own."""
+    return isinstance(document, dict) and "type" in document and ("message" in document or "payload" in document)
 
 
 def _parse_line(line: bytes) -> Any:

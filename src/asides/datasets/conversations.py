@@ -43,7 +43,8 @@ def separate_conversation(
         separated, found = separate_messages(messages, settings)
     if to is not None and found.verdict != "unreadable":
         try:
-            _refuse_tools(value)
+            if not is_text:
+                _refuse_tools(value)
             chosen = find_format(to)
             found.turns = chosen.write(separated)
             if "signatures" not in chosen.keeps and any(turn.features for turn in list_turns(separated)):
@@ -55,6 +56,7 @@ def separate_conversation(
 
 def _refuse_tools(value: object) -> None:
     """Raise FormatError for definitions of tools beside the messages: they would be lost."""
+    value = _parse(value)
     if isinstance(value, Mapping) and value.get("tools") not in (None, "", "[]", [], {}):
         raise FormatError("it has definitions of tools")
 
@@ -73,19 +75,23 @@ def read_conversation(value: object) -> tuple[Message, ...]:
 
     Raises FormatError or ConfigError if it cannot be read.
     """
+    value = _parse(value)
     if isinstance(value, str):
-        text = value.lstrip()
-        if text.startswith(("[", "{")):
-            try:
-                value = msgspec.json.decode(text)
-            except (msgspec.DecodeError, RecursionError):
-                raise FormatError("the conversation is text, and not JSON") from None
-        else:
-            return read_text_format(value)
+        return read_text_format(value)
     value = _drop_nulls(value)
     if is_sharegpt(value):
         return read_sharegpt(value)
     return read(_read_variants(value))
+
+
+def _parse(value: object) -> object:
+    """The JSON in a text; other texts as they are. Raises FormatError."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        raise FormatError("the conversation is text, and not JSON") from None
 
 
 def _drop_nulls(value: Any) -> Any:

@@ -269,6 +269,8 @@ class _TextReader:
                 break
             if len(self._text) - self._place > MAX_ROW_BYTES or not self._fill():
                 return self._drop_rest()
+        if end == self._place and self._text[end] != ",":
+            end += 1  # a bracket that ends nothing
         lost = self._text[self._place : end]
         self._place = end
         return lost, words.format(len(lost))

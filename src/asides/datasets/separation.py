@@ -113,6 +113,8 @@ def judge(splitter: Splitter, found: Separated, text: str, settings: TagSettings
             return "stray_tag", "the answer begins with a piece of a tag"
         if splitter.began_inside and _begins_with_piece(strays, thinking, 1):
             return "stray_tag", "the text begins with a piece of a tag"
+    elif STRIPPED_HARMONY.match(answer):
+        return "stray_tag", "the text has harmony's channels without their tokens"
     elif _begins_with_piece(strays, answer, _CLEAR_PIECE):
         return "stray_tag", "the text begins with a piece of a tag"
     if not answer or answer.isspace():
@@ -122,6 +124,8 @@ def judge(splitter: Splitter, found: Separated, text: str, settings: TagSettings
     return ("lone_close" if splitter.began_inside else "closed"), ""
 
 
+STRIPPED_HARMONY = re.compile(r"\s*(?:assistant)?analysis(?P<thought>.*?)assistantfinal(?P<answer>.*)", re.DOTALL)
+"""A text in harmony from a server that removed its tokens: `analysisThey ask … assistantfinal42`."""
 # A header of harmony that was cut off before its message began.
 _CUT_HEADER = re.compile(
     r"\s*(?:<\|start\|>assistant)?<\|channel\|>\s*(?:an?a?l?y?s?i?s?)?\s*(?:<\|?m?e?s?s?a?g?e?\|?)?\s*"
