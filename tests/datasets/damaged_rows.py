@@ -190,8 +190,10 @@ def write_conversations(path: Path, count: int, seed: int) -> None:
 
 def separate_file(source: Path, output: Path, processes: int, *, messages: bool = False) -> Tally:
     """Separate the file, as the command does."""
-    names = {"messages": "messages"} if messages else {"column": "response"}
-    job = BlockJob(RowSeparator(**names, verdict="verdict"))
+    separator = RowSeparator(
+        column=None if messages else "response", messages="messages" if messages else None, verdict="verdict"
+    )
+    job = BlockJob(separator)
     return SeparationRun(Plan((str(source),), job, str(output), f"{output}.undecided", processes=processes)).run()
 
 

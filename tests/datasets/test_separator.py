@@ -275,8 +275,13 @@ def test_pandas() -> None:
 def test_polars() -> None:
     pl = pytest.importorskip("polars")
     df = pl.DataFrame(ROWS)
-    df = df.hstack(pl.DataFrame(list(asides.separate_many(df["response"]))))
+    columns = dict.fromkeys(("answer", "thinking", "commentary", "verdict"), pl.String)
+    df = df.hstack(pl.DataFrame(list(asides.separate_many(df["response"])), schema=columns))
     assert df["thinking"].to_list() == ["6 times 7", None, "They ask"]
+    # The type of a column does not depend on its first rows.
+    texts = ["plain"] * 1500 + ["<think>t</think>a"]
+    df = pl.DataFrame(list(asides.separate_many(texts)), schema=columns)
+    assert df["thinking"].to_list() == [None] * 1500 + ["t"]
 
 
 def test_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
