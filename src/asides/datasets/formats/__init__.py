@@ -40,7 +40,7 @@ class Format(msgspec.Struct, frozen=True):
         Raises FormatError for anything else that it does not have.
         """
         lost = {feature for turn in turns for feature in turn.features} - self.keeps
-        if words := [FEATURES[name] for name in sorted(lost) if name != "signatures"]:
+        if words := [about for name, about in FEATURES.items() if name in lost and name != "signatures"]:
             raise FormatError(f"it has {words[0]}")
         return tuple(turn.drop_signatures() for turn in turns) if lost else tuple(turns)
 
