@@ -1,7 +1,7 @@
-"""Draws docs/terminal.svg: runs the command line at a real terminal, with the embedded model.
+"""Draws the terminals of docs/*.svg: runs the command line at a real terminal, with the embedded model.
 
-    python scripts/terminal_picture.py            write docs/terminal.svg
-    python scripts/terminal_picture.py --check    fail when it is not current
+    python scripts/terminal_picture.py            write the pictures
+    python scripts/terminal_picture.py --check    fail when one is not current
 
 `dev.py docs` runs it, inside its environment. Needs a Unix system.
 """
@@ -16,11 +16,46 @@ import sys
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-PICTURE = ROOT / "docs" / "terminal.svg"
-WORDS = ("ask", "-t", "--usage", "What is 23 * 47?")
 COLUMNS = 106
+
+
+class Picture(NamedTuple):
+    """A picture of one command."""
+
+    name: str
+    words: tuple[str, ...]
+    about: str
+    """What a reader who does not see it is told."""
+    exit_code: int = 0
+    rows: tuple[str, ...] = ()
+    """The lines of answers.jsonl in the folder in which the command runs."""
+
+    @property
+    def path(self) -> Path:
+        """The file of the picture."""
+        return ROOT / "docs" / self.name
+
+
+PICTURES = (
+    Picture("terminal.svg", ("ask", "-t", "--usage", "What is 23 * 47?"), "The thinking is dim, the answer is plain."),
+    Picture(
+        "data-at-rest.svg",
+        ("separate", "answers.jsonl", "--column", "response", "-o", "separated.jsonl"),
+        "A table counts the rows by what was found in them, and names the file of the undecided ones.",
+        9,
+        (
+            '{"id": 1, "response": "<think>6 times 7</think>42"}',
+            '{"id": 2, "response": "Paris"}',
+            '{"id": 3, "response": "<think>They ask for the ca"}',
+            '{"id": 4, "response": "Spring first.</think>Lisbon"}',
+            '{"id": 5, "resp',
+        ),
+    ),
+)
 
 _PIECE = re.compile(r"\x1b\[(\d*)m|\x1b\[K|([^\x1b]+)")
 _DIM = "2"
@@ -34,19 +69,31 @@ Line = list[tuple[str, str]]
 """Pieces of text, each with its class."""
 
 
-def record() -> str:
+def record(picture: Picture) -> str:
     """Run the command and return what it writes to a terminal, both streams in order."""
+    with TemporaryDirectory() as folder:
+        if picture.rows:
+            Path(folder, "answers.jsonl").write_text("\n".join(picture.rows), encoding="utf-8")
+        return _run(picture, folder)
+
+
+def _run(picture: Picture, folder: str) -> str:
     master, slave = pty.openpty()
     inherited = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR")
     environment = {name: os.environ[name] for name in inherited if name in os.environ}
     environment |= {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS)}
     with subprocess.Popen(
-        [sys.executable, "-m", "asides", *WORDS], stdin=slave, stdout=slave, stderr=slave, env=environment
+        [sys.executable, "-m", "asides", *picture.words],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environment,
+        cwd=folder,
     ) as child:
         os.close(slave)
         written = b"".join(_read(master))
     os.close(master)
-    if child.returncode:
+    if child.returncode != picture.exit_code:
         raise SystemExit(f"the command ended with {child.returncode}: {written.decode()}")
     return written.decode().replace("\r\n", "\n")
 
@@ -80,9 +127,9 @@ def read_screen(written: str) -> list[Line]:
     return shown
 
 
-def draw(shown: list[Line]) -> str:
+def draw(picture: Picture, shown: list[Line]) -> str:
     """The screen as SVG."""
-    typed = " ".join(f'"{word}"' if " " in word else word for word in WORDS)
+    typed = " ".join(f'"{word}"' if " " in word else word for word in picture.words)
     screen: list[Line] = [[("$ ", "dim"), (f"asides {typed}", "typed")], *shown]
     width = _MARGIN * 2 + _WIDTH * COLUMNS
     height = _BAR + _MARGIN + _HEIGHT * len(screen)
@@ -92,7 +139,7 @@ def draw(shown: list[Line]) -> str:
         if line
     ]
     lights = [f'<circle cx="{_MARGIN + 6 + 18 * place}" cy="16" r="5" fill="#4a4a57"/>' for place in range(3)]
-    label = escape(f"A terminal: asides {typed}. The thinking is dim, the answer is plain.", quote=True)
+    label = escape(f"A terminal: asides {typed}. {picture.about}", quote=True)
     box = f"0 0 {width:.0f} {height}"
     return "\n".join(
         [
@@ -121,16 +168,18 @@ def _hide_seconds(picture: str) -> str:
 
 
 def main(words: list[str]) -> int:
-    """Write or check; 0 when the picture is current."""
-    picture = draw(read_screen(record()))
-    if words == ["--check"]:
+    """Write or check; 0 when all pictures are current."""
+    old: list[Path] = []
+    for picture in PICTURES:
+        drawn, path = draw(picture, read_screen(record(picture))), picture.path
+        if words != ["--check"]:
+            path.write_text(drawn, encoding="utf-8")
         # How long the model thinks depends on the machine, and a very short time is not shown.
-        if PICTURE.exists() and _hide_seconds(PICTURE.read_text(encoding="utf-8")) == _hide_seconds(picture):
-            return 0
-        print(f"{PICTURE.relative_to(ROOT)} is not current; run python3 scripts/dev.py docs")
-        return 1
-    PICTURE.write_text(picture, encoding="utf-8")
-    return 0
+        elif not path.exists() or _hide_seconds(path.read_text(encoding="utf-8")) != _hide_seconds(drawn):
+            old.append(path)
+    for path in old:
+        print(f"{path.relative_to(ROOT)} is not current; run python3 scripts/dev.py docs")
+    return int(bool(old))
 
 
 if __name__ == "__main__":

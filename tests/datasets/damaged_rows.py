@@ -119,6 +119,37 @@ def make_row(chance: random.Random) -> tuple[str, Truth]:
     return f"{opening}{thought}{closing}{answer}{end}", truth
 
 
+WRONG_FIELDS = (
+    "the thinking is in the answer too",
+    "the thinking is in the answer, in tags",
+    "the thinking has its tags",
+    "the thinking has the answer behind its tags",
+    "the answer is in the thinking",
+)
+
+
+def make_conversation(chance: random.Random) -> tuple[list[dict[str, str]], Truth]:
+    """A conversation with the thinking in a field of its own, or in the wrong one."""
+    thought, answer = _make_text(chance, 400), _make_text(chance, 400)
+    field = chance.choice(("reasoning_content", "reasoning", "thinking"))
+    truth = Truth(thought, answer, "field")
+    said = {field: thought, "content": answer}
+    if chance.random() < 0.1:
+        truth.damage = chance.choice(WRONG_FIELDS)
+        match truth.damage:
+            case "the thinking is in the answer too":
+                said["content"] = f"{thought}\n\n{answer}"
+            case "the thinking is in the answer, in tags":
+                said = {"content": f"<think>\n{thought}\n</think>\n\n{answer}"}
+            case "the thinking has its tags":
+                said[field] = f"<think>\n{thought}\n</think>"
+            case "the thinking has the answer behind its tags":
+                said = {field: f"<think>{thought}</think>{answer}", "content": ""}
+            case _:
+                said = {field: f"{thought}\n\n{answer}", "content": ""}
+    return [{"role": "user", "content": "What is it?"}, {"role": "assistant", **said}], truth
+
+
 def _get_close(name: str) -> str:
     """The closing tag alone."""
     return {"command": "<|END_THINKING|>", "harmony": "<|end|>"}.get(name, GRAMMARS[name][1].strip())
@@ -148,9 +179,21 @@ def write_rows(path: Path, count: int, seed: int) -> None:
             file.write(msgspec.json.encode({"id": number, "response": text, "truth": truth}) + b"\n")
 
 
-def separate_file(source: Path, output: Path, processes: int) -> Tally:
+def write_conversations(path: Path, count: int, seed: int) -> None:
+    """Write rows with conversations to a file of JSON lines."""
+    chance = random.Random(seed)
+    with path.open("wb") as file:
+        for number in range(count):
+            messages, truth = make_conversation(chance)
+            file.write(msgspec.json.encode({"id": number, "messages": messages, "truth": truth}) + b"\n")
+
+
+def separate_file(source: Path, output: Path, processes: int, *, messages: bool = False) -> Tally:
     """Separate the file, as the command does."""
-    job = BlockJob(RowSeparator(column="response", verdict="verdict"))
+    separator = RowSeparator(
+        column=None if messages else "response", messages="messages" if messages else None, verdict="verdict"
+    )
+    job = BlockJob(separator)
     return SeparationRun(Plan((str(source),), job, str(output), f"{output}.undecided", processes=processes)).run()
 
 
@@ -163,7 +206,10 @@ def find_wrong_rows(output: Path) -> Iterator[dict[str, Any]]:
         for number, line in enumerate(file, 1):
             row = msgspec.json.decode(line)
             truth = row["truth"]
-            is_right = (_strip(row["thinking"]), _strip(row["answer"])) == (
+            thinking, answer = row["thinking"], row["answer"]
+            if isinstance(answer, list):
+                (thinking,), (answer,) = thinking, answer
+            is_right = (_strip(thinking), _strip(answer)) == (
                 _strip(truth["thinking"]),
                 _strip(truth["answer"]),
             )
@@ -183,11 +229,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--messages", action="store_true", help="conversations instead of texts")
     options = parser.parse_args(arguments)
     source, output = options.folder / "rows.jsonl", options.folder / "separated.jsonl"
-    write_rows(source, options.rows, options.seed)
+    (write_conversations if options.messages else write_rows)(source, options.rows, options.seed)
     began = time.monotonic()
-    tally = separate_file(source, output, options.processes)
+    tally = separate_file(source, output, options.processes, messages=options.messages)
     seconds = time.monotonic() - began
     print(f"{tally.rows:,} rows in {seconds:.0f} s, {tally.undecided:,} undecided, {dict(tally.verdicts)}")  # noqa: T201
     wrong = list(find_wrong_rows(output))

@@ -147,16 +147,6 @@ def test_findings_tell_no_content_unless_it_is_asked_for() -> None:
     assert found.text == found.to_dict(thinking=True)["text"] == "a hidden plan"
 
 
-def test_rows_that_are_not_documents_are_refused_by_number() -> None:
-    with pytest.raises(ConfigError, match="row 2 is of the type int"):
-        places("42", 7)
-    deep: list[Any] = []
-    for _ in range(300):
-        deep = [deep]
-    with pytest.raises(ConfigError, match="row 1 is nested too deeply"):
-        places(deep)
-
-
 def test_rows_are_read_one_by_one_and_not_kept() -> None:
     taken: list[int] = []
 

@@ -20,6 +20,7 @@ from asides.datasets.audit import AuditFinding, make_settings
 from asides.datasets.audit_database import MAGIC
 from asides.datasets.audit_files import audit_file
 from asides.datasets.audit_report import FileReport
+from asides.datasets.rows import open_compressed
 from asides.wire.inline_tags import Position
 from tests.datasets.audit_sources import DATABASES, LINES, LOGS, SOURCES, Writer, write_completions, write_llm
 
@@ -63,7 +64,8 @@ CLEAN = (
     "<details><summary>More</summary>text</details>",
     "<b>bold</b>",
 )
-MENTION = "Write <think>plan</think> around it."
+LATER = "Sure. <think>plan</think> 42"
+MENTION = "A <think> opens it."
 
 
 def audit(path: Path, fix: Path | None = None, position: Position = "auto") -> tuple[list[AuditFinding], FileReport]:
@@ -97,11 +99,14 @@ def test_nothing_is_reported_where_there_is_none(write: Writer, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("source", sorted({**LINES, **DATABASES}))
-def test_a_tag_behind_the_beginning_of_an_answer_is_part_of_it(source: str, tmp_path: Path) -> None:
-    path = SOURCES[source](tmp_path, [MENTION, "42"])
-    findings, report = audit(path)
-    assert (findings, report.mentions) == ([], 1)
-    assert describe(audit(path, position="anywhere")[0]) == [("think", "closed", "thinking")]
+def test_a_block_behind_the_beginning_of_an_answer_is_found_and_stays(source: str, tmp_path: Path) -> None:
+    path = SOURCES[source](tmp_path, [LATER, "42", MENTION])
+    findings, report = audit(path, tmp_path / f"fixed-{path.name}")
+    assert describe(findings) == [("think", "later", "thinking")]
+    assert (report.left, report.mentions) == (1, 1)
+    assert read_all(tmp_path / f"fixed-{path.name}") == read_all(path)
+    assert audit(path, position="leading")[0] == []
+    assert describe(audit(path, position="anywhere")[0])[0] == ("think", "closed", "thinking")
 
 
 @pytest.mark.parametrize("source", sorted({**LINES, **DATABASES}))
@@ -207,7 +212,7 @@ def test_rows_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
     path.write_text('[{"response": "<think>a</think>b"}, {"response": ', encoding="utf-8")
     findings, report = audit(path)
     assert len(findings) == 1
-    assert report.problems == [(2, "the file is not JSON from here on")]
+    assert report.problems == [(2, "the file is not JSON from here on: 13 characters were left out")]
     deep = tmp_path / "deep.jsonl"
     deep.write_text("[" * 5000 + "]" * 5000 + '\n{"response": "<think>a</think>b"}\n', encoding="utf-8")
     findings, report = audit(deep)
@@ -288,3 +293,112 @@ def test_a_large_file_is_not_held_in_memory(source: str, tmp_path: Path) -> None
     tracemalloc.stop()
     assert found == 2000
     assert most < 6_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "rest"),
+    [
+        ("<think>t</think>The tag <think> opens and </think> closes it.", "later", None),
+        ("Sure. <thinking>a</thinking> and <thinking>b</thinking>", "later", None),
+        ("analysisThey ask it.assistantfinal42", "closed", "42"),
+        ("assistantanalysisThey ask it. assistantfinal42", "closed", "42"),
+        ("assistantanalysist.assistantcommentary to=x c.assistantfinal\n42", "closed", "42"),
+        ("<|begin_of_thought|>t<|end_of_thought|>42", "closed", "42"),
+        ("<reason>t</reason>42", "closed", "42"),
+        ("<reason>t</reason> <b>42</b>", "closed", "<b>42</b>"),
+        ("The analysis of the assistantfinal", None, "The analysis of the assistantfinal"),
+        ("Give a <reason> why", None, "Give a <reason> why"),
+    ],
+)
+def test_texts_without_a_model(text: str, kind: str | None, rest: str | None, tmp_path: Path) -> None:
+    source, fixed = tmp_path / "rows.jsonl", tmp_path / "fixed.jsonl"
+    source.write_text(json.dumps({"response": text}) + "\n", encoding="utf-8")
+    kinds = [each.kind for each in audit(source, fixed)[0]]
+    assert kinds[-1:] == ([] if kind is None else [kind])
+    if rest is not None:
+        assert json.loads(fixed.read_bytes())["response"].strip() == rest
+
+
+DETAILS = '<details type="reasoning" done="true">\n<summary>Thought</summary>\n> plan\n</details>\n'
+
+
+def test_a_leak_behind_thinking_in_its_place_in_open_webui(tmp_path: Path) -> None:
+    path = DATABASES["Open WebUI"](
+        tmp_path, [f"{DETAILS}42", f"{DETAILS}<think>t</think>42", f"{DETAILS}{DETAILS}t</think>42"]
+    )
+    findings, report = audit(path, tmp_path / "fixed.db")
+    assert describe(findings) == [("think", "closed", "thinking"), ("think", "lone_close", "thinking")]
+    assert report.left == 0
+    assert audit(tmp_path / "fixed.db")[0] == []
+    assert b"plan" in (tmp_path / "fixed.db").read_bytes()
+
+
+LONG = "They want the product, so I multiply six by seven."
+
+
+def make_claude(*blocks: dict[str, str]) -> list[object]:
+    return [
+        {"type": "assistant", "sessionId": "s", "message": {"id": "m", "role": "assistant", "content": [block]}}
+        for block in blocks
+    ]
+
+
+def make_codex(thought: str, text: str) -> list[object]:
+    return [
+        {"type": "response_item", "payload": {"type": "reasoning",
+         "summary": [{"type": "summary_text", "text": thought}]}},
+        {"type": "event_msg", "payload": {"type": "token_count", "info": None}},
+        {"type": "response_item", "payload": {"type": "message", "role": "assistant",
+         "content": [{"type": "output_text", "text": text}]}},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        (make_claude({"type": "thinking", "thinking": LONG}, {"type": "text", "text": f"{LONG}\n42"}), [2]),
+        (make_claude({"type": "thinking", "thinking": LONG}, {"type": "text", "text": "42"}), []),
+        (make_codex(LONG, f"{LONG} 42"), [3]),
+        (make_codex(LONG, "42"), []),
+        ([{"reasoning": LONG, "response": "42"}, {"response": f"{LONG} 42"}], []),
+    ],
+)
+def test_a_copy_in_a_later_record_of_a_transcript(records: list[object], expected: list[int], tmp_path: Path) -> None:
+    source, fixed = tmp_path / "rows.jsonl", tmp_path / "fixed.jsonl"
+    source.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
+    assert [(each.row, each.kind) for each in audit(source, fixed)[0]] == [(row, "copied") for row in expected]
+    assert audit(fixed)[0] == []
+
+
+@pytest.mark.parametrize("name", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "log"])
+def test_files_in_utf_16(name: str, ending: str, tmp_path: Path) -> None:
+    leak = f"<think>{SECRET} é 😀</think>42"
+    text = {
+        "jsonl": json.dumps({"response": leak}, ensure_ascii=False) + "\n",
+        "json": json.dumps([{"response": leak}], ensure_ascii=False),
+        "csv": f"response\n{leak}\n",
+        "log": f"INFO {leak}\n",
+    }[ending]
+    path = tmp_path / f"rows.{ending}"
+    path.write_bytes((text if name == "utf-16" else f"\ufeff{text}").encode(name))
+    findings, _ = audit(path, tmp_path / f"fixed.{ending}")
+    assert [each.text for each in findings] == [f"{SECRET} é 😀"]
+    if ending != "log":
+        assert audit(tmp_path / f"fixed.{ending}")[0] == []
+
+
+@pytest.mark.parametrize("ending", ["gz", "zst"])
+def test_a_compressed_database(ending: str, tmp_path: Path) -> None:
+    if ending == "zst":
+        pytest.importorskip("zstandard")
+    plain = write_llm(tmp_path, [LEAKS[0].text, "42"])
+    path, fixed = tmp_path / f"logs.db.{ending}", tmp_path / f"fixed.db.{ending}"
+    with open_compressed(path, "wb") as file:
+        file.write(plain.read_bytes())
+    findings, report = audit(path, fixed)
+    assert (describe(findings), report.form) == ([("think", "closed", "thinking")], "sqlite")
+    assert audit(fixed)[0] == []
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ConfigError, match=r"logs.db.\w+ is damaged"):
+        audit(path)

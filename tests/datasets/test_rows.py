@@ -49,7 +49,7 @@ def test_a_bad_line_costs_no_other(tmp_path: Path) -> None:
         (3, "the row is not JSON"),
         (4, "the row is not an object"),
         (5, ""),
-        (6, "the row is not JSON"),
+        (6, "the row is not UTF-8"),
         (7, ""),
     ]
     assert (found[0].fields, found[3].fields["b"], found[-1].fields) == ({"a": 1}, "\ud83d", {"a": 2})
@@ -73,7 +73,10 @@ def test_json_documents_are_arrays_or_objects_in_a_row(tmp_path: Path) -> None:
     path.write_text('{"a": 1}\n{"a":\n 2}', encoding="utf-8")
     assert [row.fields for row in read_rows(path)] == [{"a": 1}, {"a": 2}]
     path.write_text('[{"a": 1}, {"a": ', encoding="utf-8")
-    assert [(row.number, row.problem) for row in read_rows(path)] == [(1, ""), (2, "the file is not JSON from here on")]
+    assert [(row.number, row.problem) for row in read_rows(path)] == [
+        (1, ""),
+        (2, "the file is not JSON from here on: 6 characters were left out"),
+    ]
 
 
 def test_an_array_under_another_name_is_recognized(tmp_path: Path) -> None:

@@ -23,6 +23,27 @@ from asides.datasets.separation import TagSettings, Verdict, find_tag_settings, 
         ("<think>`</think>` x</think>A", "stray_tag", "` x</think>A", "`"),
         ("<think>\n```\n</think>\n```\n</think>A", "stray_tag", "```\n</think>A", "\n```\n"),
         ("ink>a</think>b", "stray_tag", "b", "ink>a"),
+        ("K>So. </THINK>A", "stray_tag", "A", "K>So. "),
+        ("<THI a </THINK>A", "stray_tag", "A", "<THI a "),
+        ("Thought about it.</think>A", "lone_close", "A", "Thought about it."),
+        ("ght\nI think<channel|>A", "stray_tag", "A", "ght\nI think"),
+        ("ght\nI think", "stray_tag", "ght\nI think", None),
+        ("t-shirts\nare fine", "none", "t-shirts\nare fine", None),
+        ("</think>A", "lone_close", "A", None),
+        ("<think></think>A", "none", "A", None),
+        ("<|channel|>analysis", "unclosed", "<|channel|>analysis", None),
+        ("<|channel|>analysis<|mess", "unclosed", "<|channel|>analysis<|mess", None),
+        ("<|channel|>analysis<|message|>t", "unclosed", "", "t"),
+        (
+            "<think>t</think>The tag <think> opens and </think> closes.",
+            "stray_tag",
+            "The tag  closes.",
+            "t\n\n opens and ",
+        ),
+        ("<think>t</think>The tag <think></think> is it.", "stray_tag", "The tag  is it.", "t"),
+        ("<think>t</think>a<think>u</think>", "stray_tag", "a", "t\n\nu"),
+        ("t</think>a <thinking>u</thinking> b", "stray_tag", "a  b", "t\n\nu"),
+        ("<think>t</think>\n\n<think>u</think>\n a \n", "closed", "a \n", "t\n\nu"),
         ("<thi a</think>b", "stray_tag", "b", "<thi a"),
         ("<thi a b", "stray_tag", "<thi a b", None),
         ("> quoted, not half a tag", "none", "> quoted, not half a tag", None),
@@ -48,6 +69,11 @@ def test_a_text_has_a_verdict(text: str, verdict: Verdict, answer: str, thinking
     found = separate_text(text, TagSettings())
     assert (found.verdict, found.answer, found.thinking) == (verdict, answer, thinking)
     assert bool(found.reason) is (verdict in ("unclosed", "empty_answer", "stray_tag"))
+
+
+def test_a_later_block_is_decided_where_tags_count_anywhere() -> None:
+    found = separate_text("<think>t</think>a <think>u</think>b", TagSettings(position="anywhere"))
+    assert (found.verdict, found.answer, found.thinking) == ("closed", "a b", "t\n\nu")
 
 
 @pytest.mark.parametrize("value", [None, 3, ["<think>"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import tracemalloc
 from collections.abc import Iterator
@@ -83,6 +84,20 @@ _HARMONY = (
         ],
         [{"from": "human", "value": "q"}, {"from": "gpt", "value": "<think>t</think>a"}],
         {"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "<think>t</think>a"}]},
+        {"model": "m", "messages": _CHAT, "temperature": 1, "id": 5, "tools": []},
+        [{"role": "user", "content": "q"}, {"role": "assistant", "thinking": "t", "content": "a"}],
+        [{"role": "human", "content": "q"}, {"role": "gpt", "content": "<think>t</think>a"}],
+        [{"role": "user", "content": "q"}, {"role": "model", "content": "<think>t</think>a"}],
+        [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "reasoning_content": "<think>t</think>", "content": "a"},
+        ],
+        [{"role": "user", "content": "q"}, {"role": "assistant", "reasoning": "<think>t", "content": "a"}],
+        [{"role": "user", "content": "q"}, {"role": "assistant", "reasoning_content": "t</think>", "content": "a"}],
+        [
+            {"role": "user", "content": "q", "thinking": None, "tool_calls": None},
+            {"role": "assistant", "thinking": "t", "content": "a", "tool_calls": None, "name": None},
+        ],
         _HARMONY,
         "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n<think>t</think>\n\na<|im_end|>\n",
         '[{"role": "user", "content": "q"}, {"role": "assistant", "content": "<think>t</think>a"}]',
@@ -94,12 +109,20 @@ def test_conversations_in_every_format(conversation: Any) -> None:
     assert row["chat"] == _HARMONY
 
 
+_LONG = "They want the product, so I multiply six by seven."
+
+
 @pytest.mark.parametrize(
     ("conversation", "verdict"),
     [
         ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "<think>t"}], "unclosed"),
         ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "reasoning_content": "t"}], "closed"),
         ([{"role": "user", "content": "q"}, {"role": "assistant", "content": "", "reasoning": "all"}], "empty_answer"),
+        ([{"role": "assistant", "content": f"{_LONG}\n42", "reasoning_content": _LONG}], "stray_tag"),
+        ([{"role": "assistant", "content": _LONG, "reasoning_content": f"{_LONG}\n"}], "stray_tag"),
+        ([{"role": "assistant", "content": "42", "reasoning_content": "42"}], "closed"),
+        ([{"role": "assistant", "content": "", "reasoning_content": "<think>t</think>42"}], "stray_tag"),
+        ([{"role": "assistant", "content": "<think>t</think>A <think> b </think>", "thinking": ""}], "stray_tag"),
         ("<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\n<think>t<|im_end|>\n", "unclosed"),
         ([{"role": "user", "content": "q"}], "unreadable"),
         ([{"role": "nobody", "content": "q"}], "unreadable"),
@@ -149,12 +172,87 @@ def test_recorded_responses(body: Any, verdict: str, answer: str | None, thinkin
     assert next(asides.separate_many([{"body": body}], "body", response=True))["verdict"] == verdict
 
 
+def make_body(text: str, **more: Any) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text, **more}}
+    return {"id": "x", "object": "chat.completion", "model": "m", "choices": [choice]}
+
+
+_CLAUDE = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
+
+
+@pytest.mark.parametrize(
+    ("body", "verdict", "grammar", "answer"),
+    [
+        (make_body("<think>t</think>a"), "closed", "think", "a"),
+        (make_body("t</think>a"), "lone_close", "think", "a"),
+        (make_body("<thi t</think>a"), "stray_tag", "think", "a"),
+        (make_body("<think>t</think>a</think>b"), "stray_tag", "think", "a</think>b"),
+        (make_body("<think>t"), "unclosed", "think", ""),
+        (make_body("a", reasoning_content="t"), "closed", "field", "a"),
+        (make_body("a", reasoning_content="<think>t</think>"), "closed", "field", "a"),
+        (make_body(f"{_LONG} 42", reasoning_content=_LONG), "stray_tag", "field", f"{_LONG} 42"),
+        ({"id": "b", "custom_id": "r", "response": {"status_code": 200, "body": make_body("<think>t</think>a")},
+          "error": None}, "closed", "think", "a"),
+        ({"custom_id": "r", "result": {"type": "succeeded", "message": {**_CLAUDE,
+          "content": [{"type": "text", "text": "<thinking>t</thinking>a"}]}}}, "closed", "thinking", "a"),
+        ({"key": "r", "response": {"candidates": [{"content": {"role": "model",
+          "parts": [{"text": "t", "thought": True}, {"text": "a"}]}, "finishReason": "STOP"}]}},
+         "closed", "field", "a"),
+        ({"custom_id": "r", "result": {"type": "errored", "error": {}}}, "unreadable", "", None),
+        ({"id": "b", "custom_id": "r", "response": None, "error": {"code": "x"}}, "unreadable", "", None),
+        ({"id": "x", "object": "text_completion", "model": "m", "choices": [
+            {"index": 0, "text": "<think>t</think>a", "finish_reason": "stop"}]}, "closed", "think", "a"),
+        ({"model": "m", "created_at": "2026-01-01T00:00:00Z", "response": "<think>t</think>a", "done": True},
+         "closed", "think", "a"),
+    ],
+)  # fmt: skip
+def test_tags_in_recorded_responses_and_lines_of_batches(
+    body: Any, verdict: str, grammar: str, answer: str | None
+) -> None:
+    found = asides.RowSeparator(response=True).separate(body, None)
+    assert (found.verdict, found.grammar, found.answer) == (verdict, grammar, answer)
+    assert found.thinking in (None, "t", "<thi t", _LONG)
+
+
+def test_a_second_choice_is_noted() -> None:
+    body = make_body("<think>t</think>a")
+    body["choices"].append({**body["choices"][0], "index": 1})
+    found = asides.RowSeparator(response=True).separate(body, None)
+    assert (found.answer, found.note) == ("a", "the response has several choices, and only the first is separated")
+    assert asides.RowSeparator(response=True).separate(make_body("a"), None).note == ""
+
+
 def test_a_text_becomes_a_conversation_with_its_question() -> None:
     separator = asides.RowSeparator(column="a", prompt="q", to="sharegpt", into="chat")
     assert separator({"q": "why?", "a": "<think>t</think>so"})["chat"] == [
         {"from": "human", "value": "why?"},
         {"from": "gpt", "value": "<think>\nt\n</think>\n\nso"},
     ]
+
+
+_BLOCKS = [{"type": "thinking", "thinking": "t", "signature": "SIGNED"}, {"type": "text", "text": "a"}]
+
+
+def test_a_signature_is_kept_or_noted() -> None:
+    chat = [{"role": "user", "content": "q"}, {"role": "assistant", "content": _BLOCKS}]
+    kept = asides.RowSeparator(messages="chat", to="messages-anthropic").separate({"chat": chat}, "chat")
+    assert (kept.turns["messages"][1]["content"], kept.note) == (_BLOCKS, "")
+    lost = asides.RowSeparator(messages="chat", to="think-tags").separate({"chat": chat}, "chat")
+    assert lost.turns[1]["content"] == "<think>\nt\n</think>\n\na"
+    assert (lost.verdict, lost.note) == ("closed", "the format think-tags has no place for signatures of thoughts")
+
+
+def test_the_system_prompt_and_tools_beside_messages_are_not_lost() -> None:
+    chat = {"conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}], "system": "S"}
+    separator = asides.RowSeparator(messages="chat", to="reasoning_content")
+    found = separator.separate({"chat": {**chat, "tools": "[]"}}, "chat")
+    assert [turn["role"] for turn in found.turns] == ["system", "user", "assistant"]
+    for tools in ('[{"name": "f"}]', [{"name": "f"}]):
+        value = {**chat, "tools": tools}
+        for found in (separator.separate({"chat": each}, "chat") for each in (value, json.dumps(value))):
+            assert (found.verdict, found.turns) == ("unreadable", None)
+            assert "definitions of tools" in found.reason
+            assert found.answer == ["a"]
 
 
 def test_what_a_format_cannot_hold_is_undecided() -> None:
@@ -177,8 +275,13 @@ def test_pandas() -> None:
 def test_polars() -> None:
     pl = pytest.importorskip("polars")
     df = pl.DataFrame(ROWS)
-    df = df.hstack(pl.DataFrame(list(asides.separate_many(df["response"]))))
+    columns = dict.fromkeys(("answer", "thinking", "commentary", "verdict"), pl.String)
+    df = df.hstack(pl.DataFrame(list(asides.separate_many(df["response"])), schema=columns))
     assert df["thinking"].to_list() == ["6 times 7", None, "They ask"]
+    # The type of a column does not depend on its first rows.
+    texts = ["plain"] * 1500 + ["<think>t</think>a"]
+    df = pl.DataFrame(list(asides.separate_many(texts)), schema=columns)
+    assert df["thinking"].to_list() == [None] * 1500 + ["t"]
 
 
 def test_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,9 @@ _KINDS = {
     "unclosed": "no closing tag",
     "lone_close": "no opening tag",
     "empty": "empty tags",
+    "later": "after the beginning",
     "copied": "copy of the reasoning",
+    "unreadable": "cannot be read",
 }
 
 

@@ -201,6 +201,8 @@ def _write_report(tally: Tally, width: int | None) -> list[str]:
     lines = wrap_columns([*rows, ["all", f"{tally.rows:,}", "", ""]], width)
     counts = sorted(tally.grammars.items(), key=lambda item: -item[1])
     lines += ["", *wrap_columns([["grammar", "rows"], *([name, f"{count:,}"] for name, count in counts)], width)]
+    if tally.notes:
+        lines += ["", *(f"in {count:,} rows {note}" for note, count in tally.notes.items())]
     for name, excerpts in tally.excerpts.items():
         for excerpt in excerpts:
             lines += ["", f"{name}, row {excerpt.row}"]

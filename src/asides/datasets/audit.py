@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from asides.datasets.audit_text import FoundChannel, FoundKind, Tag
+from asides.datasets.audit_text import FoundChannel, FoundInText, FoundKind, Tag
 from asides.datasets.audit_walk import AuditSettings, FoundPlace, TooDeep, check_document, parse_inner
 from asides.values.errors import ConfigError
 from asides.values.json_form import JsonForm
@@ -81,7 +81,8 @@ def audit(
 
     A row is a dict or a list as JSON has them, a message of asides or of another library, a line of JSON lines, or the
     text of an answer. Rows are read one by one and not kept. Reasoning in a place of its own, such as
-    `reasoning_content` or a block of thinking, is not reported; neither is what users, systems and tools wrote.
+    `reasoning_content` or a block of thinking, is not reported; neither is what users, systems and tools wrote. No row
+    raises: one that cannot be read is a finding of the kind "unreadable".
 
     `tags` and `position` are those of `separate`. `model` is the model of rows that name none.
     """
@@ -91,20 +92,24 @@ def audit(
 def _audit(rows: Iterable[object], settings: AuditSettings) -> Iterator[AuditFinding]:
     for number, row in enumerate(rows, 1):
         try:
-            checked = check_document(_read_row(row, number), settings)
-        except TooDeep:
-            raise ConfigError(f"row {number} is nested too deeply. Leave it out.") from None
-        for place in checked.found:
+            places = check_document(_read_row(row), settings).found
+        except (TooDeep, TypeError):
+            places = (_UNREADABLE,)
+        for place in places:
             yield make_finding(place, number)
 
 
-def _read_row(row: object, number: int) -> Any:
+_UNREADABLE = FoundPlace("$", None, FoundInText("thinking", "", "unreadable", "", is_removed=False))
+
+
+def _read_row(row: object) -> Any:
+    """The row as JSON has it. Raises TypeError if it is of an unknown type."""
     if isinstance(row, bytes | bytearray):
         row = bytes(row).decode("utf-8", "replace")
     if isinstance(row, str):
         document = parse_inner(row.strip())
         return row if document is None else document
-    if isinstance(row, Mapping | list):
+    if row is None or isinstance(row, Mapping | list | int | float):
         return cast("Any", row)
     if isinstance(row, tuple):
         return list(row)
@@ -113,4 +118,4 @@ def _read_row(row: object, number: int) -> Any:
     dump = getattr(row, "model_dump", None)
     if callable(dump):
         return dump(mode="json")
-    raise ConfigError(f"row {number} is of the type {type(row).__name__}. Pass dicts, texts or messages.")
+    raise TypeError(type(row).__name__)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+import tempfile
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 from asides.datasets.audit import AuditFinding, make_finding
 from asides.datasets.audit_database import MAGIC, audit_database
@@ -26,8 +31,9 @@ from asides.datasets.audit_walk import (
     parse_inner,
     parse_json,
 )
-from asides.datasets.files import STDIN, FileFormat, find_form, open_content
-from asides.datasets.rows import PARTIAL, open_compressed, open_writer, read_blocks
+from asides.datasets.files import COMPRESSIONS, STDIN, FileFormat, find_form, open_content
+from asides.datasets.parquet import check_compression, open_parquet, to_plain, to_rows
+from asides.datasets.rows import PARTIAL, open_compressed, read_blocks, read_csv
 from asides.values.errors import ConfigError
 
 _Found: TypeAlias = Iterator[tuple[FoundPlace, int]]
@@ -37,6 +43,7 @@ _FOLDER_ENDINGS = (".jsonl", ".ndjson", ".json", ".log", ".csv", ".parquet", ".d
 _SKIPPED_FOLDERS = frozenset({".git", ".venv", "node_modules", "__pycache__"})
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[\[{\"\]]")
 _HEAD = 4096
+_ROWS_AT_ONCE = 500
 
 
 def list_files(paths: list[str]) -> Iterator[str]:
@@ -75,7 +82,8 @@ def audit_file(
     """
     if path != STDIN and _read_head(path).startswith(MAGIC):
         report.form = "sqlite"
-        findings = audit_database(path, settings, report, fix)
+        audit = audit_database if Path(path).suffix.lower() not in COMPRESSIONS else _audit_compressed_database
+        findings = audit(path, settings, report, fix)
     else:
         form = _find_format(path)
         report.form = form
@@ -87,11 +95,25 @@ def audit_file(
 
 
 def _read_head(path: str) -> bytes:
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(_HEAD)
-    except OSError as problem:
-        raise ConfigError(f"{path} cannot be read: {problem.strerror or problem}.") from None
+    with open_content(path, "jsonl") as (file, _, _):
+        return file.read(_HEAD)
+
+
+def _audit_compressed_database(
+    path: str, settings: AuditSettings, report: FileReport, fix: Path | None
+) -> Iterator[AuditFinding]:
+    """Audit a database in gzip or zstd: unpacked into a folder for the time of the audit."""
+    with tempfile.TemporaryDirectory() as folder:
+        plain, cleaned = Path(folder, "database"), Path(folder, "cleaned")
+        with open_content(path, "jsonl") as (file, _, _), plain.open("wb") as target:
+            shutil.copyfileobj(file, target)
+        try:
+            yield from audit_database(str(plain), settings, report, None if fix is None else cleaned)
+        except ConfigError as problem:
+            raise ConfigError(str(problem).replace(str(plain), path)) from None
+        if fix is not None:
+            with cleaned.open("rb") as file, _open_copy_file(path, fix) as copy:
+                shutil.copyfileobj(file, copy)
 
 
 def _find_format(path: str) -> FileFormat:
@@ -109,8 +131,10 @@ def _audit_rows(
     if form == "json" and not _begins_with_json(path):
         form = report.form = "jsonl"  # Text with a name that says JSON: JSON with comments, say.
     match form:
-        case "csv" | "parquet":
-            findings = _audit_table(path, form, settings, report, fix)
+        case "csv":
+            findings = _audit_csv(path, settings, report, fix)
+        case "parquet":
+            findings = _audit_parquet(path, settings, report, fix)
         case "json":
             findings = _audit_values(path, settings, report, fix)
         case "jsonl":
@@ -121,13 +145,20 @@ def _audit_rows(
 
 def _begins_with_json(path: str) -> bool:
     block = next(read_blocks(path, "json"), None)
-    return block is None or bool(block.lines)
+    return block is None or not block.remains or block.remains[0][0] > 1 or _is_array(path)
 
 
-def _check(value: Any, settings: AuditSettings, report: FileReport, number: int) -> Document:
+def _is_array(path: str) -> bool:
+    with open_content(path, "json") as (file, _, _):
+        return _ARRAY.match(file.read(_HEAD)) is not None
+
+
+def _check(
+    value: Any, settings: AuditSettings, report: FileReport, number: int, thoughts: tuple[str, ...] = ()
+) -> Document:
     report.rows += 1
     try:
-        checked = check_document(value, settings)
+        checked = check_document(value, settings, thoughts=thoughts)
     except TooDeep:
         report.add_problem(number, "nested too deeply")
         return Document(value, (), 0)
@@ -138,20 +169,110 @@ def _check(value: Any, settings: AuditSettings, report: FileReport, number: int)
 # --- CSV and Parquet --------------------------------------------------------------------------------------------------
 
 
-def _audit_table(path: str, form: FileFormat, settings: AuditSettings, report: FileReport, fix: Path | None) -> _Found:
-    with _open_table(fix) as write:
-        for block in read_blocks(path, form):
-            for number, problem in block.problems:
-                report.add_problem(number, problem)
-            for number, fields in block.rows:
-                decoded = {name: _decode_cell(value) for name, value in fields.items()}
-                checked = _check(decoded, settings, report, number)
+def _audit_csv(path: str, settings: AuditSettings, report: FileReport, fix: Path | None) -> _Found:
+    """Audit CSV. A copy has all rows as they were, but for those that were cleaned."""
+    with open_content(path, "csv") as (file, _, _), _open_copy(path, fix) as write:
+        rows = read_csv(file)
+        names: list[str] | None = None
+        for number, row in enumerate(rows):
+            raw = row.raw
+            if names is None:
+                names = row.values
+            elif row.problem:
+                report.add_problem(number, row.problem)
+            elif row.values:
+                fields: dict[str, Any] = dict(zip(names, row.values, strict=True))
+                checked, cells = _check_cells(fields, settings, report, number)
                 yield from ((place, number) for place in checked.found)
-                cleaned = {
-                    name: fields[name] if value is decoded[name] else _encode_cell(value, fields[name])
-                    for name, value in checked.cleaned.items()
-                }
-                write(cleaned)
+                if cells:
+                    raw = _write_csv_row({**fields, **cells}.values(), raw)
+            write(raw.encode("utf-8", "surrogateescape"))
+
+
+def _write_csv_row(values: Iterable[Any], raw: str) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator=raw[len(raw.rstrip("\r\n")) :]).writerow(values)
+    return text.getvalue()
+
+
+def _audit_parquet(path: str, settings: AuditSettings, report: FileReport, fix: Path | None) -> _Found:
+    """Audit Parquet. A copy has the types, the values and the metadata of the original, but for cells that changed."""
+    check_compression(path)
+    number = 0
+    with open_parquet(Path(path), path) as file, _open_parquet_copy(path, file.schema_arrow, fix) as write:
+        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE):
+            changes: dict[str, dict[int, Any]] = {}
+            for place, row in enumerate(to_rows(batch, path)):
+                number += 1
+                fields = {name: _read_text(to_plain(value)) for name, value in row.items()}
+                checked, cells = _check_cells(fields, settings, report, number)
+                yield from ((found, number) for found in checked.found)
+                for name, value in cells.items():
+                    changes.setdefault(name, {})[place] = _replace_texts(row[name], fields[name], value)
+            write(batch, changes)
+
+
+def _read_text(value: Any) -> Any:
+    """Bytes as text, if they are."""
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            return value.decode()
+    return value
+
+
+def _replace_texts(value: Any, before: Any, after: Any) -> Any:
+    """A value of Python in which the texts that changed between two values of JSON are changed."""
+    if after is before:
+        return value
+    if isinstance(value, dict):
+        return {name: _replace_texts(part, before[str(name)], after[str(name)]) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        parts = zip(value, before, after, strict=True)
+        return type(value)(_replace_texts(*each) for each in parts)
+    return after.encode() if isinstance(value, bytes) else after
+
+
+@contextmanager
+def _open_parquet_copy(
+    path: str, schema: Any, fix: Path | None
+) -> Generator[Callable[[Any, Mapping[str, Mapping[int, Any]]], None]]:
+    """Open the file of a copy; yield the function that writes a batch with these cells changed."""
+    if fix is None:
+        yield lambda *_: None
+        return
+    arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    with ExitStack() as stack:
+        file = stack.enter_context(_open_copy_file(path, fix))
+        writer = stack.enter_context(parquet.ParquetWriter(file, schema))
+
+        def write(batch: Any, changes: Mapping[str, Mapping[int, Any]]) -> None:
+            columns = [
+                _change_cells(arrow, batch.column(place), changes.get(field.name, {}), field.type)
+                for place, field in enumerate(schema)
+            ]
+            writer.write_batch(arrow.RecordBatch.from_arrays(columns, schema=schema))
+
+        yield write
+
+
+def _change_cells(arrow: Any, column: Any, changes: Mapping[int, Any], kind: Any) -> Any:
+    if not changes:
+        return column
+    parts, done = [], 0
+    for place, value in sorted(changes.items()):
+        parts += [column.slice(done, place - done), arrow.array([value], kind)]
+        done = place + 1
+    return arrow.concat_arrays([*parts, column.slice(done)])
+
+
+def _check_cells(
+    fields: dict[str, Any], settings: AuditSettings, report: FileReport, number: int
+) -> tuple[Document, dict[str, Any]]:
+    """Check the cells of a row; return what was found, and the cells that change."""
+    decoded = {name: _decode_cell(value) for name, value in fields.items()}
+    checked = _check(decoded, settings, report, number)
+    cleaned = checked.cleaned.items() if checked.cleaned is not decoded else ()
+    return checked, {name: _encode_cell(value, fields[name]) for name, value in cleaned if value is not decoded[name]}
 
 
 def _decode_cell(value: Any) -> Any:
@@ -161,15 +282,6 @@ def _decode_cell(value: Any) -> Any:
 
 def _encode_cell(value: Any, before: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(before, str) and not isinstance(value, str) else value
-
-
-@contextmanager
-def _open_table(fix: Path | None) -> Generator[Callable[[dict[str, Any]], None]]:
-    if fix is None:
-        yield lambda _: None
-        return
-    with open_writer(fix) as writer:
-        yield writer.write
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------------
@@ -183,11 +295,14 @@ def _audit_values(path: str, settings: AuditSettings, report: FileReport, fix: P
     indent = None if is_array or b"\n" not in head.strip() else 2
     between = b"[\n" if is_array else b""
     with _open_copy(path, fix) as write:
-        for number, line in _read_lines(path, "json", report):
-            document = parse_json(line)
-            checked = _check(document, settings, report, number)
-            yield from ((place, number) for place in checked.found)
-            write(between + _clean(line, checked.cleaned is not document, settings, indent))
+        for number, line, is_json in _read_values(path, report):
+            cleaned = line
+            if is_json:
+                document = parse_json(line)
+                checked = _check(document, settings, report, number)
+                yield from ((place, number) for place in checked.found)
+                cleaned = _clean(line, checked.cleaned is not document, settings, indent)
+            write(between + cleaned)
             between = b",\n" if is_array else b"\n"
         write((b"\n]\n" if between == b",\n" else b"[]\n") if is_array else b"\n")
     if fix is not None and report.found == report.left:  # Nothing was removed.
@@ -195,17 +310,30 @@ def _audit_values(path: str, settings: AuditSettings, report: FileReport, fix: P
             shutil.copyfile(path, fix)
 
 
-def _clean(line: bytes, is_changed: bool, settings: AuditSettings, indent: int | None = None) -> bytes:
+def _clean(
+    line: bytes, is_changed: bool, settings: AuditSettings, indent: int | None = None, thoughts: tuple[str, ...] = ()
+) -> bytes:
     """A line of JSON without thinking. One that has none stays as it is, byte for byte."""
     if not is_changed:
         return line
     # Python's parser keeps whole numbers of any size.
-    cleaned = check_document(json.loads(line), settings).cleaned
+    cleaned = check_document(json.loads(line), settings, thoughts=thoughts).cleaned
     return json.dumps(cleaned, ensure_ascii=line.isascii(), indent=indent).encode("utf-8", "surrogatepass")
 
 
-def _read_lines(path: str, form: FileFormat, report: FileReport) -> Iterator[tuple[int, bytes]]:
-    for block in read_blocks(path, form):
+def _read_values(path: str, report: FileReport) -> Iterator[tuple[int, bytes, bool]]:
+    """The values of a JSON file, and in their places what is not JSON."""
+    for block in read_blocks(path, "json"):
+        for number, problem in block.problems:
+            report.add_problem(number, problem)
+        for number, line in enumerate(block.lines, block.first):
+            yield number, line, True
+        for number, remains in block.remains:
+            yield number, remains, False
+
+
+def _read_lines(path: str, report: FileReport) -> Iterator[tuple[int, bytes]]:
+    for block in read_blocks(path, "jsonl"):
         for number, problem in block.problems:
             report.add_problem(number, problem)
         yield from enumerate(block.lines, block.first)
@@ -213,16 +341,23 @@ def _read_lines(path: str, form: FileFormat, report: FileReport) -> Iterator[tup
 
 @contextmanager
 def _open_copy(path: str, fix: Path | None) -> Generator[_Write]:
-    """Open the file of a copy, with the permissions of the original; it gets its name at the end."""
+    """Open the file of a copy, compressed as its name says; yield the function that writes to it."""
     if fix is None:
         yield len
         return
+    with _open_copy_file(path, fix) as file:
+        yield file.write
+
+
+@contextmanager
+def _open_copy_file(path: str, fix: Path) -> Generator[BinaryIO]:
+    """Open the file of a copy, with the permissions of the original; it gets its name at the end."""
     partial = Path(f"{fix}{PARTIAL}")
     partial.unlink(missing_ok=True)
     partial.touch(mode=0o600)
     try:
         with open_compressed(partial, "wb") as file:
-            yield file.write
+            yield file
         if path != STDIN:
             shutil.copymode(path, partial)
         partial.replace(fix)
@@ -243,14 +378,16 @@ _OPENING = re.compile(r"\{|\[(?=[\[{\"])")
 _MOST_LINES = 2000
 _MOST_CHARACTERS = 1 << 20
 _MOST_TRIES = 3
+_MOST_THOUGHTS = 32
 
 
 def _audit_lines(path: str, settings: AuditSettings, report: FileReport, fix: Path | None) -> _Found:
     """Audit lines: JSON, lines of a log with or without JSON inside, and the events of recorded streams."""
     streams = StreamJoiner(settings)
     log = _Log(settings)
+    thoughts: deque[str] = deque(maxlen=_MOST_THOUGHTS)
     with _open_copy(path, fix) as write:
-        for number, line in _read_lines(path, "jsonl", report):
+        for number, line in _read_lines(path, report):
             if _RECORD.match(line):
                 yield from log.end()
             document = None if log.is_open else _parse_line(line)
@@ -262,12 +399,20 @@ def _audit_lines(path: str, settings: AuditSettings, report: FileReport, fix: Pa
                 report.rows += 1
                 yield from ended
             else:
-                checked = _check(document, settings, report, number)
+                before = tuple(thoughts) if _is_of_transcript(document) else ()
+                checked = _check(document, settings, report, number, before)
                 yield from ((place, number) for place in checked.found)
-                cleaned = _clean(line, checked.cleaned is not document, settings)
+                cleaned = _clean(line, checked.cleaned is not document, settings, thoughts=before)
+                if _is_of_transcript(document):
+                    thoughts.extend(checked.thoughts)
             write(cleaned + b"\n")
     yield from log.end()
     yield from streams.finish()
+
+
+def _is_of_transcript(document: Any) -> bool:
+    """Whether it is a record of Claude Code or Codex, which write thinking and answer in records of their own."""
+    return isinstance(document, dict) and "type" in document and ("message" in document or "payload" in document)
 
 
 def _parse_line(line: bytes) -> Any:

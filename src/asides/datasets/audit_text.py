@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
+from asides.datasets.separation import STRIPPED_HARMONY
 from asides.providers.models.open_weights import find_written_tags
-from asides.wire.inline_tags import DEFAULT_TAGS, GRAMMARS, Piece, Position, Splitter, join_pieces, may_hold_tags
+from asides.wire.inline_tags import (
+    DEFAULT_TAGS,
+    GRAMMARS,
+    Piece,
+    Position,
+    Splitter,
+    join_pieces,
+    may_hold_tags,
+    separate_with,
+)
 from asides.wire.inline_tags.grammars import Role, find_rules
 
-FoundKind: TypeAlias = Literal["closed", "unclosed", "lone_close", "empty", "copied"]
+FoundKind: TypeAlias = Literal["closed", "unclosed", "lone_close", "empty", "later", "copied", "unreadable"]
 """closed: between tags; unclosed: the closing tag is missing; lone_close: the opening tag is missing; empty: tags
-without thinking; copied: the text repeats the reasoning that is stored beside it.
+without thinking; later: between tags after the beginning of the answer; copied: the text repeats the reasoning that is
+stored beside it; unreadable: the row cannot be read, and may have any.
 """
 FoundChannel: TypeAlias = Literal["thinking", "commentary"]
 Tag: TypeAlias = str | tuple[str, str]
 
 # Shorter thoughts may be the answer itself: "The capital of France is Paris."
 _SHORTEST_COPY = 40
+
+
+# Grammars of few models, whose names many data sets do not have.
+_OTHER_TAGS = ("begin-of-thought", "reason")
+_KEPT_DETAILS = re.compile(r"(?:\s*<details type=\"reasoning\".*?</details>)+\s*", re.DOTALL)
 
 
 class FoundInText(NamedTuple):
@@ -49,12 +66,23 @@ def list_tags(model: str | None, *, keeps_details: bool) -> tuple[str, ...]:
     """The grammars that can occur in a text of a model. `keeps_details`: the program stores thinking in `details`."""
     written = () if model is None else tuple(map(str, find_written_tags(model)))
     exported = () if keeps_details else ("details",)
-    return tuple(dict.fromkeys((*written, *DEFAULT_TAGS, *exported)))
+    return tuple(dict.fromkeys((*written, *DEFAULT_TAGS, *_OTHER_TAGS, *exported)))
 
 
-def check_text(text: str, tags: Sequence[Tag], position: Position, thoughts: Sequence[str] = ()) -> CheckedText:
-    """Find thinking in the text of an answer. `thoughts` is the reasoning that is stored beside it."""
+def check_text(
+    text: str, tags: Sequence[Tag], position: Position, thoughts: Sequence[str] = (), *, keeps_details: bool = False
+) -> CheckedText:
+    """Find thinking in the text of an answer. `thoughts` is the reasoning that is stored beside it.
+
+    With `keeps_details`, blocks of `details` at the beginning are in their place.
+    """
+    if keeps_details and (kept := _KEPT_DETAILS.match(text)) is not None:
+        checked = check_text(text[kept.end() :], tags, position, thoughts)
+        return checked._replace(cleaned=kept[0] + checked.cleaned)
     checked = CheckedText((), text)
+    if "harmony" in tags and (stripped := STRIPPED_HARMONY.match(text)) is not None:
+        found = FoundInText("thinking", "harmony", "closed", stripped["thought"].strip())
+        return CheckedText((found,), stripped["answer"])
     if may_hold_tags(text, tuple(tags)):
         checker = TextChecker(tags, position)
         checker.feed(text)
@@ -79,10 +107,15 @@ def has_closing_tag(text: str, tags: Sequence[Tag]) -> bool:
 
 
 class TextChecker:
-    """Finds thinking in a text that comes in pieces."""
+    """Finds thinking in a text that comes in pieces.
+
+    At the position "auto", blocks after the beginning are found as well, and stay: they may be quotations.
+    """
 
     def __init__(self, tags: Sequence[Tag], position: Position) -> None:
-        self._splitter = Splitter(tags, position, "auto")
+        self._tags = tuple(tags)
+        self._finds_later = position == "auto"
+        self._splitter = Splitter(tags, "leading" if self._finds_later else position, "auto")
         self._texts: list[str] = []
         self._pieces: list[Piece] = []
         self.length = 0
@@ -110,7 +143,20 @@ class TextChecker:
         has_block = splitter.began_with_thinking or (grammar and not _has_controls(grammar))
         if not found and has_block and not is_one_tag:
             found.append(FoundInText("thinking", grammar, "empty", ""))
-        return CheckedText(tuple(found), answer if found else "".join(self._texts), splitter.left_tag, is_open)
+        left_tag = splitter.left_tag and not found
+        text = answer if found else "".join(self._texts)
+        if self._finds_later and may_hold_tags(answer, self._tags) and (later := self._find_later(answer)) is not None:
+            found.append(later)
+            left_tag = False
+        return CheckedText(tuple(found), text, left_tag, is_open)
+
+    def _find_later(self, answer: str) -> FoundInText | None:
+        """The blocks in an answer that had begun; None if they have no end, as where a text names a tag."""
+        splitter = Splitter(self._tags, "anywhere", starts_inside=False)
+        found = separate_with(splitter, answer)
+        if found.truncated or not found.thinking:
+            return None
+        return FoundInText("thinking", splitter.grammar, "later", found.thinking, is_removed=False)
 
 
 def _has_controls(grammar: str) -> bool:

@@ -62,6 +62,8 @@ class Document(NamedTuple):
     found: tuple[FoundPlace, ...]
     mentions: int
     """Opening tags that are part of an answer."""
+    thoughts: tuple[str, ...] = ()
+    """The reasoning that is stored in it, in places of its own."""
 
 
 class TooDeep(Exception):
@@ -106,14 +108,17 @@ class _Scope(NamedTuple):
     depth: int = 0
 
 
-def check_document(value: Any, settings: AuditSettings, table: str = "") -> Document:
-    """Check a JSON value. `table` is the name of the table that it is a row of. Raises TooDeep."""
+def check_document(value: Any, settings: AuditSettings, table: str = "", thoughts: tuple[str, ...] = ()) -> Document:
+    """Check a JSON value. Raises TooDeep.
+
+    `table` is the name of the table that it is a row of, and `thoughts` the reasoning in records before it.
+    """
     if table and names_thinking(table):
         return Document(value, (), 0)
     walk = _Walk(settings)
     speaker = _Speaker.INPUT if is_input(table) else _Speaker.ANSWER
-    cleaned = walk.walk(value, _Scope(speaker, settings.model), None)
-    return Document(cleaned, tuple(walk.found), walk.mentions)
+    cleaned = walk.walk(value, _Scope(speaker, settings.model, thoughts), None)
+    return Document(cleaned, tuple(walk.found), walk.mentions, tuple(walk.thoughts))
 
 
 class _Walk:
@@ -123,6 +128,7 @@ class _Walk:
         self._settings = settings
         self.found: list[FoundPlace] = []
         self.mentions = 0
+        self.thoughts: dict[str, None] = {}
 
     def walk(self, value: Any, scope: _Scope, place: _Place | None) -> Any:
         if isinstance(value, str):
@@ -142,7 +148,7 @@ class _Walk:
         tags: Sequence[Tag] | None = settings.tags
         if tags is None:
             tags = list_tags(scope.model, keeps_details=settings.keeps_details)
-        checked = check_text(text, tags, settings.position, scope.thoughts)
+        checked = check_text(text, tags, settings.position, scope.thoughts, keeps_details=settings.keeps_details)
         self.mentions += checked.mentions
         if checked.found:
             path = "$" if place is None else str(place)
@@ -150,7 +156,7 @@ class _Walk:
         return checked.cleaned
 
     def _walk_list(self, values: list[Any], scope: _Scope, place: _Place | None) -> list[Any]:
-        inner = _enter(scope, _find_thoughts_of_items(values), _find_attribute_model(values))
+        inner = self._enter(scope, _find_thoughts_of_items(values), _find_attribute_model(values))
         changed: dict[int, Any] = {}
         for number, value in enumerate(values):
             cleaned = self.walk(value, inner, _Place(place, number))
@@ -160,13 +166,15 @@ class _Walk:
 
     def _walk_object(self, value: _Object, scope: _Scope, place: _Place | None) -> _Object:
         speaker = find_speaker(value)
+        if speaker is _Speaker.THINKING:
+            self.thoughts.update(dict.fromkeys(_list_texts(value)))
         if speaker in (_Speaker.OTHER, _Speaker.THINKING):
             return value
         if "key" in value and isinstance(value.get("value"), Mapping) and _is_any_value(value["value"]):
             return self._walk_attribute(value, scope, place)
         if _is_any_value(value):
             return self._walk_any_value(value, scope, place)
-        inner = _enter(scope, _find_own_thoughts(value), _find_model(value), speaker)
+        inner = self._enter(scope, _find_own_thoughts(value), _find_model(value), speaker)
         changed: dict[str, Any] = {}
         for name, field in value.items():
             if not isinstance(field, (str, Mapping, list)) or names_thinking(name):
@@ -187,6 +195,18 @@ class _Walk:
             return self.walk(value, scope, place)
         cleaned = self.walk(document, scope._replace(depth=scope.depth + 1), place)
         return value if cleaned is document else json.dumps(cleaned, ensure_ascii=False)
+
+    def _enter(
+        self, scope: _Scope, thoughts: tuple[str, ...], model: str | None, speaker: _Speaker | None = None
+    ) -> _Scope:
+        """The scope inside an object or a list."""
+        self.thoughts.update(dict.fromkeys(thoughts))
+        return _Scope(
+            speaker or scope.speaker,
+            model or scope.model,
+            tuple(dict.fromkeys((*scope.thoughts, *thoughts)))[:_MOST_THOUGHTS] if thoughts else scope.thoughts,
+            scope.depth + 1,
+        )
 
     # --- OTLP ---------------------------------------------------------------------------------------------------------
 
@@ -210,16 +230,6 @@ class _Walk:
             if cleaned is not plain:
                 return cast("_Object", _write_any_value(cleaned))
         return value
-
-
-def _enter(scope: _Scope, thoughts: tuple[str, ...], model: str | None, speaker: _Speaker | None = None) -> _Scope:
-    """The scope inside an object or a list."""
-    return _Scope(
-        speaker or scope.speaker,
-        model or scope.model,
-        tuple(dict.fromkeys((*scope.thoughts, *thoughts)))[:_MOST_THOUGHTS] if thoughts else scope.thoughts,
-        scope.depth + 1,
-    )
 
 
 # --- names ------------------------------------------------------------------------------------------------------------

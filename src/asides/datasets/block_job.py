@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from asides.datasets.rows import Block, parse_line
+from asides.datasets.rows import Block, encode_bytes, parse_line
 from asides.datasets.separation import Separation
 from asides.datasets.separator import RowSeparator
 from asides.datasets.stats import Stats
@@ -44,8 +44,12 @@ def separate_block(block: Block, job: BlockJob) -> BlockResult:
     """Separate the rows of a block. A row that cannot be read costs no other."""
     separator, source = job.separator, job.separator.source
     result = BlockResult([], Tally(stats=Stats() if job.stats else None), [])
+    # Only counts need no text.
+    may_be_plain = separator.takes_plain and not job.show and not job.stats
     for number, fields, problem, is_lenient in _list_rows(block):
-        found = Separation("unreadable", reason=problem) if problem else separator.separate(fields, source)
+        found = separator.separate_plain(fields) if may_be_plain and not is_lenient else None
+        if found is None:
+            found = Separation("unreadable", reason=problem) if problem else separator.separate(fields, source)
         is_undecided = found.verdict in separator.undecided
         result.tally.add(number, found, is_undecided=is_undecided, show=job.show)
         if result.tally.stats is not None and found.verdict != "unreadable":
@@ -61,6 +65,8 @@ def separate_block(block: Block, job: BlockJob) -> BlockResult:
             # The row may have columns of these names, which stay.
             columns = {name: value for name, value in columns.items() if name not in fields}
         if not job.only_new:
+            for name in _find_bytes(fields) if block.rows else ():
+                result.tally.add_note(f"the column {name[:40]!r} has bytes, which are written in base64")
             fields.update(columns)
             columns = fields
         result.lines.append(_encode_lenient(columns) if is_lenient else _encode_row(columns))
@@ -76,6 +82,8 @@ def _list_rows(block: Block) -> Iterator[tuple[int, dict[str, Any], str, bool]]:
         return
     for number, line in enumerate(block.lines, block.first):
         try:
+            if not line.isascii():
+                line.decode()  # the fields are not checked one by one
             yield number, _decode_fields(line), "", False
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             if not line.strip():
@@ -86,6 +94,17 @@ def _list_rows(block: Block) -> Iterator[tuple[int, dict[str, Any], str, bool]]:
                 yield number, {}, str(error), False
     for number, problem in block.problems:
         yield number, {}, problem, False
+
+
+def _find_bytes(fields: dict[str, Any]) -> list[str]:
+    """The columns with bytes, which only Parquet has."""
+    return [name for name, value in fields.items() if _holds_bytes(value)]
+
+
+def _holds_bytes(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_holds_bytes, value))
+    return isinstance(value, bytes) or (isinstance(value, dict) and any(map(_holds_bytes, value.values())))
 
 
 def _get_number(row: tuple[int, dict[str, Any], str, bool]) -> int:
@@ -102,7 +121,7 @@ def _encode_row(row: dict[str, Any]) -> bytes:
 def _encode_lenient(row: dict[str, Any]) -> bytes:
     """A row with values that JSON does not have, such as NaN, as Python wrote them."""
     plain = {name: json.loads(bytes(value)) if type(value) is msgspec.Raw else value for name, value in row.items()}
-    return json.dumps(plain).encode()
+    return json.dumps(plain, default=encode_bytes).encode()
 
 
 def check_first_block(block: Block, separator: RowSeparator) -> None:

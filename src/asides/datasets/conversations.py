@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from asides.datasets.formats import FormatError, find_format, read_text_format
+from asides.datasets.formats import FormatError, find_format, list_turns, read_text_format
 from asides.datasets.formats.sharegpt import is_sharegpt, read_sharegpt
 from asides.datasets.separation import Separation, TagSettings, Verdict, judge, merge_verdicts, separate_text
-from asides.flows.offline import decode
 from asides.intake.read import read
 from asides.values.errors import AsidesError, split_advice
 from asides.values.messages import Message, user
@@ -39,41 +39,30 @@ def separate_conversation(
         try:
             messages = read_conversation(value)
         except (AsidesError, FormatError) as problem:
-            return Separation("unreadable", reason=_describe(problem))
-        separated, found = _separate_messages(messages, settings)
+            return Separation("unreadable", reason=describe_problem(problem))
+        separated, found = separate_messages(messages, settings)
     if to is not None and found.verdict != "unreadable":
         try:
-            found.turns = find_format(to).write(separated)
+            if not is_text:
+                _refuse_tools(value)
+            chosen = find_format(to)
+            found.turns = chosen.write(separated)
+            if "signatures" not in chosen.keeps and any(turn.features for turn in list_turns(separated)):
+                found.note = f"the format {to} has no place for signatures of thoughts"
         except FormatError as problem:
             found.verdict, found.reason = "unreadable", f"the format {to} cannot hold the conversation: {problem}"
     return found
 
 
-def separate_response(value: object, settings: TagSettings) -> Separation:
-    """Separate a recorded response: a body as text, or as an object."""
-    if isinstance(value, Mapping):
-        # Fields of a row may be raw JSON.
-        value = msgspec.json.encode(value)
-    if isinstance(value, str):
-        value = value.encode("utf-8", "replace")
-    if not isinstance(value, bytes):
-        return Separation("unreadable", reason=f"a response is text or an object, not {type(value).__name__}")
-    try:
-        reply = decode(None, value)
-    except AsidesError as problem:
-        return Separation("unreadable", reason=_describe(problem))
-    _, found = _separate_messages((Message("assistant", reply.parts),), settings)
-    if found.answer is not None:
-        found.answer, found.thinking = found.answer[0], found.thinking[0]  # type: ignore[index]
-        found.commentary = found.commentary[0] or None  # type: ignore[index]
-    if reply.tool_calls and found.verdict == "empty_answer":
-        found.verdict, found.reason = "closed" if found.thinking else "none", ""
-    if any(isinstance(part, Thought) and part.source == "tags" and not part.complete for part in reply.parts):
-        found.verdict, found.reason = "unclosed", "the text ends inside the thinking; the answer may be in it"
-    return found
+def _refuse_tools(value: object) -> None:
+    """Raise FormatError for definitions of tools beside the messages: they would be lost."""
+    value = _parse(value)
+    if isinstance(value, Mapping) and value.get("tools") not in (None, "", "[]", [], {}):
+        raise FormatError("it has definitions of tools")
 
 
-def _describe(problem: Exception) -> str:
+def describe_problem(problem: Exception) -> str:
+    """What is wrong with a row."""
     # The advice is for a person with one document, not for a list of rows.
     return split_advice(str(problem))[0][:200]
 
@@ -86,32 +75,57 @@ def read_conversation(value: object) -> tuple[Message, ...]:
 
     Raises FormatError or ConfigError if it cannot be read.
     """
+    value = _parse(value)
     if isinstance(value, str):
-        text = value.lstrip()
-        if text.startswith(("[", "{")):
-            try:
-                value = msgspec.json.decode(text)
-            except (msgspec.DecodeError, RecursionError):
-                raise FormatError("the conversation is text, and not JSON") from None
-        else:
-            return read_text_format(value)
+        return read_text_format(value)
+    value = _drop_nulls(value)
     if is_sharegpt(value):
         return read_sharegpt(value)
-    return read(_protect_texts(value))
+    return read(_read_variants(value))
 
 
-def _protect_texts(value: object) -> object:
-    """The same messages, with texts of the model in lists: readers of chat messages leave tags in those alone."""
+def _parse(value: object) -> object:
+    """The JSON in a text; other texts as they are. Raises FormatError."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        raise FormatError("the conversation is text, and not JSON") from None
+
+
+def _drop_nulls(value: Any) -> Any:
+    """The same without fields that are null: tables have every field in every message."""
     if isinstance(value, Mapping):
-        return {name: _protect_texts(part) if name == "messages" else part for name, part in value.items()}
+        return {name: _drop_nulls(part) for name, part in value.items() if part is not None}
+    return [_drop_nulls(part) for part in value] if isinstance(value, list) else value
+
+
+_ROLES = {"human": "user", "gpt": "assistant", "model": "assistant", "ai": "assistant", "bot": "assistant"}
+
+
+def _read_variants(value: object) -> object:
+    """The messages as readers know them: without the other fields of a request, and with common roles."""
+    if isinstance(value, Mapping) and isinstance(value.get("messages"), list):
+        known = {name: part for name, part in value.items() if name in ("messages", "system")}
+        return {**known, "messages": _read_variants(value["messages"])}
     if not isinstance(value, list):
         return value
-    return [
-        {**item, "content": [{"type": "text", "text": item["content"]}]}
-        if isinstance(item, dict) and item.get("role") == "assistant" and _is_text(item.get("content"))
-        else item
-        for item in value
-    ]
+    return [_read_message(item) if isinstance(item, dict) and "content" in item else item for item in value]
+
+
+def _read_message(message: dict[str, Any]) -> dict[str, Any]:
+    role = _ROLES.get(str(message.get("role")), message.get("role"))
+    changes: dict[str, Any] = {"role": role} if role != message.get("role") else {}
+    if role == "assistant":
+        if _is_text(message["content"]):
+            # Readers of chat messages leave tags in lists alone.
+            changes["content"] = [{"type": "text", "text": message["content"]}]
+        thinking = message.get("thinking")
+        if isinstance(thinking, str):  # as Ollama has it
+            message = {name: part for name, part in message.items() if name != "thinking"}
+            changes |= {"reasoning_content": thinking} if thinking else {}
+    return {**message, **changes}
 
 
 def _is_text(content: object) -> bool:
@@ -121,7 +135,8 @@ def _is_text(content: object) -> bool:
 # --- separating -------------------------------------------------------------------------------------------------------
 
 
-def _separate_messages(messages: tuple[Message, ...], settings: TagSettings) -> tuple[tuple[Message, ...], Separation]:
+def separate_messages(messages: tuple[Message, ...], settings: TagSettings) -> tuple[tuple[Message, ...], Separation]:
+    """The messages with their texts separated, and what was found in all."""
     separated: list[Message] = []
     turns: list[Separation] = []
     for message in _join_turns(messages):
@@ -162,6 +177,9 @@ def _separate_message(message: Message, settings: TagSettings) -> tuple[Message,
     verdicts: list[tuple[Verdict, str]] = []
     grammar = ""
     for part in message.parts:
+        if isinstance(part, Thought):
+            part, problem = _separate_thought(part, settings)
+            verdicts += problem
         if not isinstance(part, Text):
             parts.append(part)
             grammar = grammar or (FIELD if isinstance(part, Thought) and part else "")
@@ -171,7 +189,8 @@ def _separate_message(message: Message, settings: TagSettings) -> tuple[Message,
         chosen = settings if is_first else msgspec.structs.replace(settings, starts_inside=False)
         splitter = chosen.make_splitter()
         pieces = splitter.feed(part.text) + splitter.finish()
-        verdicts.append(judge(splitter, join_pieces(pieces, truncated=splitter.truncated), settings.tags))
+        found = join_pieces(pieces, truncated=splitter.truncated)
+        verdicts.append(judge(splitter, found, part.text, settings))
         grammar = grammar or splitter.grammar
         parts += _make_parts(pieces)
     answer = "".join(part.text for part in parts if isinstance(part, Text))
@@ -183,8 +202,30 @@ def _separate_message(message: Message, settings: TagSettings) -> tuple[Message,
             verdict, reason = "empty_answer", "there is no answer"
         else:
             verdict, reason = "closed" if thinking is not None else "none", ""
+    if any(_is_copied(part, answer) for part in message.parts):
+        verdict, reason = "stray_tag", "the answer repeats the thinking word for word"
     changed = message if tuple(parts) == message.parts else msgspec.structs.replace(message, parts=tuple(parts))
     return changed, Separation(verdict, grammar, answer, thinking, commentary or None, reason)
+
+
+def _separate_thought(part: Thought, settings: TagSettings) -> tuple[Thought, list[tuple[Verdict, str]]]:
+    """A thought from a field without the tags around it, and the verdict if it holds more than a thought."""
+    if part.seals:
+        return part, []
+    found = separate_text(part.text, msgspec.structs.replace(settings, position="leading"))
+    if found.thinking is None or not isinstance(found.thinking, str):
+        return part, []
+    if found.answer and not str(found.answer).isspace():
+        return part, [("stray_tag", "the field of the thinking has text behind a closing tag")]
+    return msgspec.structs.replace(part, text=found.thinking), []
+
+
+# A shorter thought may be the answer itself.
+_SHORTEST_COPY = 40
+
+
+def _is_copied(part: Part, answer: str) -> bool:
+    return isinstance(part, Thought) and len(words := part.text.strip()) >= _SHORTEST_COPY and words in answer
 
 
 def _rank(verdict: Verdict) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
 import sys
+import zlib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib import import_module
@@ -32,9 +34,12 @@ _ENDINGS: dict[str, FileFormat] = {
     ".csv": "csv",
     ".parquet": "parquet",
 }
-_COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _HEAD = 4096
+# A few bytes of zstd may stand for very many.
+_ZSTD_BYTES = 8192
+_UTF16_BYTES = 1 << 16
 
 
 class FileForm(msgspec.Struct, frozen=True):
@@ -48,7 +53,7 @@ class FileForm(msgspec.Struct, frozen=True):
 def find_form(path: str) -> FileForm:
     """The form that a name says: `answers.jsonl.zst`."""
     name = Path(path)
-    compression = _COMPRESSIONS.get(name.suffix.lower(), "")
+    compression = COMPRESSIONS.get(name.suffix.lower(), "")
     ending = Path(name.stem).suffix if compression else name.suffix
     return FileForm(_ENDINGS.get(ending.lower()), compression)
 
@@ -76,10 +81,12 @@ def open_content(
         head = file.peek(_HEAD)
         compression = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), "")
         content = file if not compression else io.BufferedReader(_decompress(file, compression), 1 << 20)
+        if content.peek(2).startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            content = io.BufferedReader(cast("Any", _Utf16File(content)), 1 << 20)
         size = 0 if path == STDIN else os.fstat(file.fileno()).st_size
         chosen = format_name or find_form(path).format or _guess_format(content.peek(_HEAD))
         yield content, chosen, lambda: file.tell() / size if size else None
-    except (EOFError, gzip.BadGzipFile) as problem:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         raise ConfigError(f"{path} is damaged: {problem}. Compress it again.") from None
     except OSError as problem:
         raise ConfigError(f"{path} cannot be read: {problem.strerror or problem}.") from None
@@ -101,7 +108,73 @@ def _open_file(path: str) -> io.BufferedReader:
 def _decompress(file: BinaryIO, compression: str) -> Any:
     if compression == "gzip":
         return gzip.GzipFile(fileobj=file)
-    return load_zstd().ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return _ZstdFile(file)
+
+
+class _Utf16File(io.RawIOBase):
+    """A file in UTF-16 as UTF-8."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        while not self._ready:
+            data = self._file.read(_UTF16_BYTES)
+            self._ready = self._decoder.decode(data, final=not data).encode("utf-8", "replace")
+            if not data:
+                break
+        size = min(len(target), len(self._ready))
+        target[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+
+class _ZstdFile(io.RawIOBase):
+    """The content of a zstd file. Raises EOFError if it is damaged or cut off; zstandard's own reader ends silently."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._zstd = load_zstd()
+        self._decompressor = self._zstd.ZstdDecompressor()
+        self._frame: Any = None
+        self._rest = b""
+        self._ready = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        while not self._ready:
+            if not self._fill():
+                return 0
+        size = min(len(target), len(self._ready))
+        target[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _fill(self) -> bool:
+        """Decompress some more; False at the end."""
+        data = self._rest or self._file.read(_ZSTD_BYTES)
+        self._rest = b""
+        if not data:
+            if self._frame is not None:
+                raise EOFError("it ends in the middle")
+            return False
+        if self._frame is None:
+            self._frame = self._decompressor.decompressobj()
+        try:
+            self._ready = memoryview(self._frame.decompress(data))
+        except self._zstd.ZstdError as problem:
+            raise EOFError(str(problem)) from None
+        if self._frame.eof:
+            self._rest = self._frame.unused_data
+            self._frame = None
+        return True
 
 
 def load_zstd() -> Any:

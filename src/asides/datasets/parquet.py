@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from asides.datasets.files import find_form
 from asides.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def load_parquet() -> Any:
 def open_parquet(path: Path, name: str) -> Generator[Any]:
     """Open a Parquet file for reading. Errors call it `name`."""
     parquet = load_parquet()
+    check_compression(name)
     try:
         with parquet.ParquetFile(path) as file:
             if double := next((each for each, times in Counter(file.schema_arrow.names).items() if times > 1), None):
@@ -48,6 +50,16 @@ def open_parquet(path: Path, name: str) -> Generator[Any]:
     except (OSError, UnicodeDecodeError, import_module("pyarrow").ArrowException) as problem:
         words = str(problem).partition("\n")[0][:200]
         raise ConfigError(f"{name} cannot be read as Parquet: {words}. Check that the file is whole.") from None
+
+
+def check_compression(name: str) -> None:
+    """Raise ConfigError for a name such as `rows.parquet.gz`: Parquet is compressed inside."""
+    form = find_form(name)
+    if form.format == "parquet" and form.compression:
+        raise ConfigError(
+            f"{name} is Parquet inside {form.compression}, which cannot be read in parts. Parquet is compressed "
+            f"already: unpack the file, and name it without {Path(name).suffix}."
+        )
 
 
 def iterate_parquet(
@@ -60,18 +72,59 @@ def iterate_parquet(
         for batch in file.iter_batches(batch_size=_ROWS, columns=known):
             done += batch.num_rows
             # A damaged file may say that it has no rows.
-            yield _to_rows(batch, name), done / total if total else 1.0
+            yield to_rows(batch, name), done / total if total else 1.0
 
 
-def _to_rows(batch: Any, name: str) -> list[dict[str, Any]]:
+def to_rows(batch: Any, name: str) -> list[dict[str, Any]]:
+    """The rows of a batch or a table with Python's values. Raises ConfigError for a value that Python does not have."""
     try:
-        rows: list[dict[str, Any]] = batch.to_pylist()
-    except (ValueError, OverflowError) as problem:  # Python has no nanoseconds, and no years beyond 9999.
+        try:
+            rows: list[dict[str, Any]] = batch.to_pylist()
+        except ValueError:  # Python has no nanoseconds: those are text.
+            rows = _write_nanoseconds(batch).to_pylist()
+    except (ValueError, OverflowError, import_module("pyarrow").ArrowException) as problem:  # A year beyond 9999.
         words = str(problem).partition("\n")[0][:200]
         raise ConfigError(
             f"{name} has a value that Python does not: {words}. Convert the column, or leave it out."
         ) from None
     return rows
+
+
+def _write_nanoseconds(batch: Any) -> Any:
+    """The same rows with times that have nanoseconds as text."""
+    arrow = import_module("pyarrow")
+    fields = [field.with_type(_replace_nanoseconds(arrow, field.type)) for field in batch.schema]
+    return arrow.Table.from_batches([batch]).cast(arrow.schema(fields))
+
+
+def _replace_nanoseconds(arrow: Any, kind: Any) -> Any:
+    types = arrow.types
+    if (types.is_temporal(kind)) and getattr(kind, "unit", "") == "ns":
+        return arrow.int64() if types.is_duration(kind) else arrow.string()
+    if types.is_struct(kind):
+        return arrow.struct([field.with_type(_replace_nanoseconds(arrow, field.type)) for field in kind])
+    if types.is_list(kind) or types.is_large_list(kind):
+        make = arrow.list_ if types.is_list(kind) else arrow.large_list
+        return make(kind.value_field.with_type(_replace_nanoseconds(arrow, kind.value_type)))
+    return kind
+
+
+def plain_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a data set: with nulls, and with bytes as they are. What is not a number is null."""
+    return {name: to_plain(value) for name, value in row.items()}
+
+
+def to_plain(value: Any) -> Any:
+    """A value as JSON has it, but for bytes, which are written in base64."""
+    if value is None or isinstance(value, (str, bool, int, bytes)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(name): to_plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(part) for part in value]
+    return value.isoformat() if isinstance(value, (date, datetime, time)) else str(value)
 
 
 def clean_row(row: dict[str, Any], where: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ JSON in text.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -36,7 +37,7 @@ def write_parquet(
     shapes: dict[str, Any] = dict(first)
     with lines.open("rb") as file:
         for line in file:
-            for name, value in json.loads(line).items():
+            for name, value in _read_line(line).items():
                 shapes[name] = merge_shapes(shapes.get(name), find_shape(value))
     fields = [arrow.field(name, _to_type(arrow, shape)) for name, shape in shapes.items()]
     schema = arrow.schema(fields, metadata=metadata)
@@ -99,13 +100,32 @@ def _group(file: Any) -> Iterator[list[dict[str, Any]]]:
     group: list[dict[str, Any]] = []
     size = 0
     for line in file:
-        group.append(json.loads(line))
+        group.append(_read_line(line))
         size += len(line)
         if len(group) >= _GROUP or size >= _GROUP_BYTES:
             yield group
             group, size = [], 0
     if group:
         yield group
+
+
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def _read_line(line: bytes) -> Any:
+    """The row in a line. Halves of characters, which Parquet does not have, are replaced."""
+    row = json.loads(line)
+    return _replace_halves(row) if _HALF.search(line) else row
+
+
+def _replace_halves(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_replace_halves(item) for item in value]
+    if isinstance(value, dict):
+        return {_replace_halves(name): _replace_halves(part) for name, part in value.items()}
+    return value
 
 
 # --- types --------------------------------------------------------------------------------------------------------

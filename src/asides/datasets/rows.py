@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import codecs
 import csv
 import gzip
 import io
 import json
+import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +20,7 @@ from typing import Any, BinaryIO, NamedTuple, Protocol, Self
 import msgspec
 
 from asides.datasets.files import MAX_ROW_BYTES, STDIN, FileFormat, find_form, load_zstd, open_content
-from asides.datasets.parquet import clean_row, iterate_parquet
+from asides.datasets.parquet import check_compression, iterate_parquet, plain_row
 from asides.datasets.parquet_output import write_parquet
 from asides.values.errors import ConfigError
 
@@ -51,6 +53,10 @@ class Block(msgspec.Struct, frozen=True):
     rows: tuple[tuple[int, dict[str, Any]], ...] = ()
     problems: tuple[tuple[int, str], ...] = ()
     """The rows that could not be read, and why."""
+    remains: tuple[tuple[int, bytes], ...] = ()
+    """What the file has in place of some of these rows."""
+    digest: str = ""
+    """Of standard input up to here; only there."""
     share: float | None = None
     """How much of the file was read by then, from 0 to 1; None if its size is not known."""
 
@@ -96,11 +102,23 @@ def parse_line(line: bytes) -> dict[str, Any]:
         # Python writes NaN and lone surrogates, which JSON does not have.
         try:
             value = json.loads(line.decode("utf-8-sig"))
+        except UnicodeDecodeError:
+            raise ValueError("the row is not UTF-8") from None
         except (ValueError, RecursionError):
             raise ValueError("the row is not JSON") from None
     if not isinstance(value, dict):
         raise ValueError("the row is not an object")  # noqa: TRY004 - of the file, not of a caller
     return value
+
+
+def read_value(value: Any) -> Any:
+    """A value of a row, decoded if it is raw JSON."""
+    if type(value) is not msgspec.Raw:
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError:  # half a character
+        return json.loads(bytes(value))
 
 
 def _read_line(number: int, line: bytes) -> Row:
@@ -147,22 +165,42 @@ def _block_values(file: BinaryIO) -> Iterator[Block]:
     text.skip_blanks()
     is_array = text.take("[")
     number, first, lines, size = 1, 1, list[bytes](), 0
+    first_name: str | None = None
     while text.skip_blanks() and not (is_array and text.take("]")):
         value = text.read_value(decode)
         if value is None:
-            problem = (number, "the file is not JSON from here on")
-            yield Block(first, len(lines) + 1, tuple(lines), problems=(problem,))
-            return
-        lines.append(value.encode("utf-8", "surrogatepass").replace(b"\n", b" "))
+            first_name = _find_first_name(lines) or first_name
+            lost, problem = text.skip_damage(decode, first_name)
+            remains = ((number, lost.encode("utf-8", "surrogateescape")),)
+            yield Block(first, len(lines) + 1, tuple(lines), problems=((number, problem),), remains=remains)
+            number += 1
+            first, lines, size = number, [], 0
+            text.skip_blanks()
+            text.take(",")
+            continue
+        lines.append(value.encode("utf-8", "surrogateescape").replace(b"\n", b" "))
         size += len(value)
         number += 1
         text.skip_blanks()
         text.take(",")
         if size >= _BLOCK_BYTES or len(lines) >= _BLOCK_ROWS:
             yield Block(first, len(lines), tuple(lines))
+            first_name = _find_first_name(lines)
             first, lines, size = number, [], 0
     if lines:
         yield Block(first, len(lines), tuple(lines))
+
+
+def _find_first_name(lines: list[bytes]) -> str | None:
+    """The name of the first field of the last row; rows of a file mostly begin with the same one."""
+    return next(iter(parse_line(lines[-1])), None) if lines and lines[-1][:1] == b"{" else None
+
+
+_TOKENS = re.compile(r'"(?:[^"\\\n]|\\.)*"|["{}\[\],]')
+_NEXT_OBJECT = re.compile(r"[,\n]\s*(?=\{)")
+_PAIRS = {"}": "{", "]": "["}
+# An error so near to the end of what was read may be the cut.
+_CUT = 16
 
 
 class _TextReader:
@@ -204,8 +242,14 @@ class _TextReader:
     def read_value(self, decode: Any) -> str | None:
         """The text of the next value; None if it is not JSON."""
         while True:
-            with suppress(ValueError, RecursionError):
+            try:
                 _, end = decode(self._text, self._place)
+            except json.JSONDecodeError as problem:
+                if problem.pos < len(self._text) - _CUT and not problem.msg.startswith("Unterminated string"):
+                    return None
+            except RecursionError:
+                return None
+            else:
                 if end < len(self._text) or self._is_over:
                     value = self._text[self._place : end]
                     self._place = end
@@ -213,45 +257,129 @@ class _TextReader:
             if len(self._text) - self._place > MAX_ROW_BYTES or not self._fill():
                 return None
 
+    def skip_damage(self, decode: Any, first_name: str | None) -> tuple[str, str]:
+        """Skip a value that is not JSON: to its end, or else to the next object. Return it, and what to say of it."""
+        while True:
+            end = self._find_end()
+            words = "the row is not JSON"
+            if end is None:
+                end = self._find_object(decode, first_name)
+                words = "the file is not JSON here: {:,} characters up to the next row were left out"
+            if end is not None:
+                break
+            if len(self._text) - self._place > MAX_ROW_BYTES or not self._fill():
+                return self._drop_rest()
+        if end == self._place and self._text[end] != ",":
+            end += 1  # a bracket that ends nothing
+        lost = self._text[self._place : end]
+        self._place = end
+        return lost, words.format(len(lost))
+
+    def _find_end(self) -> int | None:
+        """The end of a value whose brackets and quotes are in pairs; None if they are not, so far."""
+        inside: list[str] = []
+        for found in _TOKENS.finditer(self._text, self._place):
+            mark = found[0]
+            if mark in ("{", "["):
+                inside.append(mark)
+            elif mark in _PAIRS:
+                if not inside:  # the end of the array
+                    return found.start()
+                if inside.pop() != _PAIRS[mark]:
+                    return None
+            elif mark == "," and not inside:
+                return found.start()
+            elif mark == '"':
+                return None
+        return None
+
+    def _find_object(self, decode: Any, first_name: str | None) -> int | None:
+        """The place of the next object that is a row: it begins with the same field, if that is known."""
+        for found in _NEXT_OBJECT.finditer(self._text, self._place + 1):
+            with suppress(ValueError, RecursionError):
+                value, end = decode(self._text, found.end())
+                if (end < len(self._text) or self._is_over) and first_name in (None, next(iter(value), None)):
+                    return found.end()
+        return None
+
+    def _drop_rest(self) -> tuple[str, str]:
+        """Skip the rest of the file."""
+        lost, count = self._text[self._place :], len(self._text) - self._place
+        self._place = len(self._text)
+        while self._fill():
+            count += len(self._text)
+            self._place = len(self._text)
+        return lost, f"the file is not JSON from here on: {count:,} characters were left out"
+
+
+class CsvRow(NamedTuple):
+    """A row of CSV."""
+
+    values: list[str]
+    raw: str
+    """The row as the file has it, with its end of line."""
+    problem: str = ""
+    """Why it could not be read."""
+
+
+def read_csv(file: BinaryIO) -> Iterator[CsvRow]:
+    """The rows of CSV; the first has the names of the columns. Raises ConfigError if two are the same."""
+    csv.field_size_limit(MAX_ROW_BYTES)
+    text = io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="")
+    try:
+        yield from _read_csv(text)
+    finally:
+        text.detach()  # its user closes the file
+
+
+def _read_csv(text: Iterable[str]) -> Iterator[CsvRow]:
+    raw: list[str] = []
+    reader = csv.reader(_record(text, raw))
+    names: list[str] | None = None
+    while True:
+        try:
+            values, problem = next(reader, None), ""
+        except csv.Error as error:
+            values, problem = [], f"the row is not CSV: {error}"
+        if values is None:
+            return
+        if names is None:
+            names = values
+            if len(set(names)) < len(names):
+                raise ConfigError("two columns of the CSV file have the same name. Give each its own name.")
+        elif values and len(values) != len(names):
+            problem = f"the row has {len(values)} columns, and the header has {len(names)}"
+        yield CsvRow(values, "".join(raw), problem)
+        raw.clear()
+
+
+def _record(lines: Iterable[str], raw: list[str]) -> Iterator[str]:
+    for line in lines:
+        raw.append(line)
+        yield line
+
 
 def _block_csv(file: BinaryIO) -> Iterator[Block]:
-    csv.field_size_limit(MAX_ROW_BYTES)
-    with io.TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline="") as text:
-        reader = csv.reader(text)
-        names = next(reader, None)
-        if names is None:
-            return
-        if len(set(names)) < len(names):
-            raise ConfigError("two columns of the CSV file have the same name. Give each its own name.")
-        first, rows, problems = 1, list[tuple[int, dict[str, Any]]](), list[tuple[int, str]]()
-        size = 0
-        number = 0
-        while (values := _take_csv(reader, number + 1, problems)) is not None:
-            number += 1
-            if len(values) == len(names):
-                rows.append((number, dict(zip(names, values, strict=True))))
-                size += sum(map(len, values))
-            elif values:
-                problems.append((number, f"the row has {len(values)} columns, and the header has {len(names)}"))
-            if size >= _BLOCK_BYTES or len(rows) + len(problems) >= _BLOCK_ROWS:
-                yield Block(first, number + 1 - first, rows=tuple(rows), problems=tuple(problems))
-                first, rows, problems, size = number + 1, [], [], 0
-        if rows or problems:
+    found = read_csv(file)
+    names = next(found, CsvRow([], "")).values
+    first, rows, problems, size, number = 1, list[tuple[int, dict[str, Any]]](), list[tuple[int, str]](), 0, 0
+    for number, row in enumerate(found, 1):
+        if row.problem:
+            problems.append((number, row.problem))
+        elif row.values:
+            rows.append((number, dict(zip(names, row.values, strict=True))))
+            size += len(row.raw)
+        if size >= _BLOCK_BYTES or len(rows) + len(problems) >= _BLOCK_ROWS:
             yield Block(first, number + 1 - first, rows=tuple(rows), problems=tuple(problems))
-
-
-def _take_csv(reader: Iterator[list[str]], number: int, problems: list[tuple[int, str]]) -> list[str] | None:
-    try:
-        return next(reader, None)
-    except csv.Error as problem:
-        problems.append((number, f"the row is not CSV: {problem}"))
-        return []
+            first, rows, problems, size = number + 1, [], [], 0
+    if rows or problems:
+        yield Block(first, number + 1 - first, rows=tuple(rows), problems=tuple(problems))
 
 
 def _block_parquet(path: str, columns: Sequence[str] | None) -> Iterator[Block]:
     first = 1
     for rows, share in iterate_parquet(Path(path), path, columns):
-        found = [(number, clean_row(row, f"{path}, row {number}")) for number, row in enumerate(rows, first)]
+        found = [(number, plain_row(row)) for number, row in enumerate(rows, first)]
         yield Block(first, len(found), rows=tuple(found), share=share)
         first += len(found)
 
@@ -281,7 +409,14 @@ def encode_row(fields: Mapping[str, Any]) -> bytes:
         plain = {
             name: json.loads(bytes(value)) if type(value) is msgspec.Raw else value for name, value in fields.items()
         }
-        return json.dumps(plain).encode()
+        return json.dumps(plain, default=encode_bytes).encode()
+
+
+def encode_bytes(value: object) -> str:
+    """Bytes as text in base64, as msgspec writes them."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"a row has a value of the type {type(value).__name__}")
 
 
 def open_writer(path: str | Path, *, format_name: FileFormat | None = None) -> RowWriter:
@@ -291,6 +426,7 @@ def open_writer(path: str | Path, *, format_name: FileFormat | None = None) -> R
     and CSV get the columns of all rows.
     """
     chosen: FileFormat = format_name or find_form(str(path)).format or "jsonl"
+    check_compression(str(path))
     if chosen in ("csv", "parquet"):
         return _TableWriter(str(path), chosen)
     return _JsonWriter(str(path), is_array=chosen == "json")
@@ -387,20 +523,41 @@ def _write_csv(lines: Path, target: BinaryIO) -> None:
     names: dict[str, None] = {}
     with lines.open("rb") as file:
         for line in file:
-            names.update(dict.fromkeys(parse_line(line)))
+            names.update(dict.fromkeys(_read_cells(line)))
     text = io.TextIOWrapper(target, "utf-8", "surrogateescape", newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(map(_replace_halves, names))
     with lines.open("rb") as file:
         for line in file:
-            fields = parse_line(line)
-            writer.writerow([_to_cell(fields.get(name)) for name in names])
+            cells = _read_cells(line)
+            writer.writerow([cells.get(name) for name in names])
     text.flush()
     text.detach()
 
 
-def _to_cell(value: Any) -> Any:
-    """A value of a cell: text as it is, nothing for null, everything else as JSON."""
-    if value is None or isinstance(value, str):
-        return value
-    return msgspec.json.encode(value).decode()
+def _read_cells(line: bytes) -> dict[str, str | None]:
+    """The cells of a line of JSON: texts as they are, nothing for null, everything else as JSON."""
+    try:
+        return {name: _read_cell(bytes(value)) for name, value in _decode_fields(line).items()}
+    except msgspec.DecodeError:  # half a character, or NaN
+        return {
+            name: None if value is None else _replace_halves(value if isinstance(value, str) else json.dumps(value))
+            for name, value in parse_line(line).items()
+        }
+
+
+def _read_cell(value: bytes) -> str | None:
+    if value[:1] == b'"':
+        text: str = msgspec.json.decode(value)
+        return text
+    return None if value == b"null" else value.decode()
+
+
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+# Those from U+DC80 to U+DCFF stand for bytes, which CSV keeps.
+_HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
+
+def _replace_halves(text: str) -> str:
+    """A text without halves of characters, which UTF-8 does not have."""
+    return _HALVES.sub("\ufffd", text)

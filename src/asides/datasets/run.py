@@ -24,6 +24,7 @@ import msgspec
 
 from asides.datasets.block_job import BlockJob, BlockResult, check_first_block, separate_block
 from asides.datasets.files import STDIN, Compression, FileFormat, find_form, load_zstd
+from asides.datasets.parquet import check_compression
 from asides.datasets.parquet_output import add_columns
 from asides.datasets.rows import PARTIAL, Block, convert_lines, read_blocks
 from asides.datasets.separation import Separation
@@ -103,6 +104,8 @@ class Progress(msgspec.Struct):
     """How much of the current input was read."""
     has_rows: bool = False
     """Whether a row was written."""
+    read_digest: str = ""
+    """Of what was read of standard input."""
 
 
 class SeparationRun:
@@ -157,6 +160,7 @@ class SeparationRun:
     def _load(self) -> Progress:
         plan = self.plan
         fresh = Progress(plan.digest)
+        check_compression(plan.output)
         if not self._is_file:
             if plan.format not in ("jsonl", "json"):
                 raise ConfigError(f"{plan.format} is not written to a pipe. Name a file with -o.")
@@ -242,12 +246,35 @@ class SeparationRun:
             columns = [name for name in (separator.source, separator.prompt) if name]
         for place, path in enumerate(plan.inputs[start:], start):
             is_first = True
-            for block in read_blocks(path, plan.input_format, columns):
+            blocks = read_blocks(path, plan.input_format, columns)
+            for block in self._follow_stdin(blocks) if path == STDIN else blocks:
                 if is_first:
                     check_first_block(block, separator)
                     is_first = False
                 if place > start or block.first >= next_row:
                     yield place, block
+
+    def _follow_stdin(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """The blocks with digests. Raises ConfigError if what was read before is not what comes now."""
+        seen, expected, next_row = hashlib.sha256(), self.progress.read_digest, self.progress.next_row
+        for block in blocks:
+            if expected and block.first >= next_row:
+                break
+            seen.update(b"\n".join(block.lines))
+            seen.update(repr((block.first, block.rows, block.problems)).encode("utf-8", "surrogatepass"))
+            found = seen.hexdigest()[:24]
+            if expected and block.first + block.count >= next_row:
+                if found != expected:
+                    break
+                expected = ""
+            yield msgspec.structs.replace(block, digest=found)
+        else:
+            if not expected:
+                return
+        raise ConfigError(
+            f"standard input is not what {self.plan.output}{PROGRESS} was made of. Give the same input again, or "
+            "remove that file to begin again."
+        )
 
 
 def _start_worker() -> None:
@@ -300,6 +327,7 @@ class _Writer:
             for number, found in result.undecided:
                 self._listed.write(_list_row(path, number, found))
         progress.file, progress.next_row, progress.share = place, block.first + block.count, block.share
+        progress.read_digest = block.digest
         progress.tally.merge(result.tally, path if len(self._plan.inputs) > 1 else "", self._plan.job.show)
         if self._save is not None and time.monotonic() - self._saved_at >= _CHECKPOINT_SECONDS:
             self.checkpoint()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
 from asides.values.errors import ConfigError
-from asides.wire.inline_tags import Position, Separated, Splitter, StartsInside, Tags, separate_with
+from asides.wire.inline_tags import GRAMMARS, Position, Separated, Splitter, StartsInside, separate_with
 from asides.wire.inline_tags.scanner import ends_in_code
-from asides.wire.inline_tags.strays import find_strays
+from asides.wire.inline_tags.strays import StrayFinder, find_strays
 
 Verdict: TypeAlias = Literal["closed", "none", "lone_close", "unclosed", "empty_answer", "stray_tag", "unreadable"]
 """What was found in a row.
@@ -20,7 +21,7 @@ Verdict: TypeAlias = Literal["closed", "none", "lone_close", "unclosed", "empty_
 - lone_close: the text began inside the thinking, and only its closing tag came
 - unclosed: the text ended inside the thinking, so the answer may be in it
 - empty_answer: there is thinking or nothing, and no answer
-- stray_tag: a tag or a piece of one is left over, so the thinking may end elsewhere
+- stray_tag: a tag, a piece of one or a copy of the thinking is left over, so the thinking may end elsewhere
 - unreadable: the row has no text, messages or response that can be read
 """
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -67,6 +68,8 @@ class Separation(msgspec.Struct):
     """Why it is undecided."""
     turns: Any = None
     """The separated messages of a conversation."""
+    note: str = ""
+    """What the columns do not hold, such as a second choice."""
 
 
 # A shorter piece may be the beginning of other text, such as a quotation in Markdown.
@@ -85,16 +88,18 @@ def separate_text(text: object, settings: TagSettings) -> Separation:
         return Separation("unreadable", reason=f"the value {what}")
     splitter = settings.make_splitter()
     found = separate_with(splitter, text)
-    verdict, reason = judge(splitter, found, settings.tags)
+    verdict, reason = judge(splitter, found, text, settings)
     return Separation(verdict, splitter.grammar, found.text, found.thinking, found.commentary or None, reason)
 
 
-def judge(splitter: Splitter, found: Separated, tags: Tags | None) -> tuple[Verdict, str]:
+def judge(splitter: Splitter, found: Separated, text: str, settings: TagSettings) -> tuple[Verdict, str]:
     """What a separated text says about its thinking, and why it is undecided."""
     answer, thinking = found.text, found.thinking
-    strays = find_strays(tags)
-    if found.truncated:
+    strays = find_strays(settings.tags)
+    if found.truncated or _CUT_HEADER.fullmatch(answer):
         return "unclosed", _REASONS["unclosed"]
+    if settings.position == "auto" and _has_later_block(splitter.grammar, answer, text):
+        return "stray_tag", "a block after the beginning of the answer may be a quotation"
     if strays.is_in_answer(answer) or (found.commentary and strays.is_in_answer(found.commentary)):
         return "stray_tag", "a tag, or a piece of one, is left in the answer"
     if thinking is not None:
@@ -106,15 +111,43 @@ def judge(splitter: Splitter, found: Separated, tags: Tags | None) -> tuple[Verd
             return "stray_tag", f"a {'closing tag' if splitter.lacks_close else 'header'} is missing"
         if strays.begins_with_half(answer, splitter.grammar):
             return "stray_tag", "the answer begins with a piece of a tag"
-        if splitter.began_inside and strays.begins_with_piece(thinking):
+        if splitter.began_inside and _begins_with_piece(strays, thinking, 1):
             return "stray_tag", "the text begins with a piece of a tag"
-    elif strays.begins_with_piece(answer, _CLEAR_PIECE):
+    elif STRIPPED_HARMONY.match(answer):
+        return "stray_tag", "the text has harmony's channels without their tokens"
+    elif _begins_with_piece(strays, answer, _CLEAR_PIECE):
         return "stray_tag", "the text begins with a piece of a tag"
     if not answer or answer.isspace():
         return "empty_answer", _REASONS["empty_answer"]
-    if thinking is None:
+    if thinking is None and not splitter.began_inside:
         return "none", ""
     return ("lone_close" if splitter.began_inside else "closed"), ""
+
+
+STRIPPED_HARMONY = re.compile(r"\s*(?:assistant)?analysis(?P<thought>.*?)assistantfinal(?P<answer>.*)", re.DOTALL)
+"""A text in harmony from a server that removed its tokens: `analysisThey ask … assistantfinal42`."""
+# A header of harmony that was cut off before its message began.
+_CUT_HEADER = re.compile(
+    r"\s*(?:<\|start\|>assistant)?<\|channel\|>\s*(?:an?a?l?y?s?i?s?)?\s*(?:<\|?m?e?s?s?a?g?e?\|?)?\s*"
+)
+# The end of a name in capitals, or of a name that a line break ends: `K>`, `<THI`, `ght\n`.
+_CUT_NAME = re.compile(r"\s*(?:</?\s*[A-Z]|[A-Z:_]*>)")
+_CUT_LINE = re.compile(r"(?:<?\|?channel>)?(?:thought|hought|ought|ught|ght|ht|t)\n")
+
+
+def _has_later_block(grammar: str, answer: str, text: str) -> bool:
+    """Whether a block was taken out of an answer that had begun. Grammars with headers have such messages anyway."""
+    known = GRAMMARS.get(grammar)
+    if not grammar or (known is not None and (known.header or known.first or known.control)):
+        return False
+    return not text.endswith(answer) and not text.rstrip().endswith(answer.rstrip())
+
+
+def _begins_with_piece(strays: StrayFinder, text: str, shortest: int) -> bool:
+    """Whether a text begins with a part of an opening tag."""
+    if strays.begins_with_piece(text, shortest) or _CUT_LINE.match(text):
+        return True
+    return _CUT_NAME.match(text) is not None and strays.begins_with_piece(text.lower(), shortest)
 
 
 def merge_verdicts(verdicts: Iterable[Verdict]) -> Verdict:

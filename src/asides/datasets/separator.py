@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
+from asides.datasets.plain_rows import separate_plain
+from asides.datasets.rows import read_value
 from asides.datasets.separation import (
     DEFAULT_UNDECIDED,
     Separation,
@@ -93,9 +95,26 @@ class RowSeparator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether it only separates texts."""
         return self.to is None and not self.response and self.messages is None
 
-    def __call__(self, row: Mapping[str, Any] | str) -> dict[str, Any]:
-        """The new columns of a row, or of a text."""
-        found = self.separate({"": row}, "") if isinstance(row, str) else self.separate(row, self.source)
+    @cached_property
+    def takes_plain(self) -> bool:
+        """Whether it separates texts by the default settings."""
+        return self._is_plain and self.settings == TagSettings()
+
+    def separate_plain(self, row: Mapping[str, Any]) -> Separation | None:
+        """The result for a row of raw JSON that is plain; None for others."""
+        value = row.get(self.source or "")
+        if type(value) is not msgspec.Raw or any(name in row for name in self._added):
+            return None
+        return separate_plain(value)
+
+    def __call__(self, row: object) -> dict[str, Any]:
+        """The new columns of a row, or of a text. The verdict of anything else is "unreadable"."""
+        if isinstance(row, Mapping):
+            found = self.separate(cast("Mapping[str, Any]", row), self.source)
+        elif isinstance(row, str) or self.source == "":
+            found = self.separate({"": row}, "")
+        else:
+            found = Separation("unreadable", reason=f"the row is not an object but {type(row).__name__}")
         return self.fill(found)
 
     def separate(self, row: Mapping[str, Any], source: str | None) -> Separation:
@@ -105,18 +124,21 @@ class RowSeparator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for name in self._added:
             if name in row:
                 return Separation("unreadable", reason=f"the row has a column {name[:40]!r} already")
-        value = row if source is None else row[source]
-        if type(value) is msgspec.Raw:
-            value = msgspec.json.decode(value)
+        value = row if source is None else read_value(row[source])
+        if isinstance(value, bytes):  # Parquet may hold text as bytes.
+            try:
+                value = value.decode()
+            except UnicodeDecodeError:
+                return Separation("unreadable", reason="the value is not text but bytes")
         if self._is_plain:
             return separate_text(value, self.settings)
-        from asides.datasets.conversations import separate_conversation, separate_response
-
         if self.response:
+            from asides.datasets.responses import separate_response
+
             return separate_response(value, self.settings)
-        prompt = row.get(self.prompt) if self.prompt is not None else None
-        if type(prompt) is msgspec.Raw:
-            prompt = msgspec.json.decode(prompt)
+        from asides.datasets.conversations import separate_conversation
+
+        prompt = read_value(row.get(self.prompt)) if self.prompt is not None else None
         return separate_conversation(value, self.settings, to=self.to, is_text=self.column is not None, prompt=prompt)
 
     def fill(self, found: Separation) -> dict[str, Any]:
@@ -179,4 +201,4 @@ def separate_many(
 def _separate(rows: Iterable[Mapping[str, Any] | str], separator: RowSeparator) -> Iterator[dict[str, Any]]:
     for row in rows:
         columns = separator(row)
-        yield columns if isinstance(row, str) else {**row, **columns}
+        yield {**row, **columns} if isinstance(row, Mapping) else columns

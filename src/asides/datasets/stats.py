@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from asides.datasets.rows import read_value
 from asides.datasets.separation import Separation
 
 MODEL_COLUMNS = ("model", "model_name", "model_id")
@@ -177,8 +178,7 @@ def _measure(value: str | list[str] | list[str | None] | None) -> int:
 def _find_value(row: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     for name in names:
         if name in row:
-            value = row[name]
-            return msgspec.json.decode(value) if type(value) is msgspec.Raw else value
+            return read_value(row[name])
     return None
 
 

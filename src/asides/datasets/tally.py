@@ -10,6 +10,7 @@ from asides.datasets.separation import VERDICTS, Separation
 from asides.datasets.stats import Stats
 
 _SAMPLES = 5
+_MOST_NOTES = 20
 NO_GRAMMAR = "none"
 
 
@@ -32,11 +33,20 @@ class Tally(msgspec.Struct):
     """Some rows of each verdict, as file:row where there are several files."""
     excerpts: dict[str, list[Excerpt]] = {}
     stats: Stats | None = None
+    notes: dict[str, int] = {}
+    """What the output does not hold as the rows did, and in how many rows."""
+
+    def add_note(self, note: str, rows: int = 1) -> None:
+        """Count rows that the note is about."""
+        if note in self.notes or len(self.notes) < _MOST_NOTES:
+            self.notes[note] = self.notes.get(note, 0) + rows
 
     def add(self, number: int, found: Separation, *, is_undecided: bool, show: int = 0) -> None:
         """Count a row."""
         self.rows += 1
         self.undecided += is_undecided
+        if found.note:
+            self.add_note(found.note)
         verdict = found.verdict
         self.verdicts[verdict] = count = self.verdicts.get(verdict, 0) + 1
         grammar = found.grammar or NO_GRAMMAR
@@ -60,6 +70,8 @@ class Tally(msgspec.Struct):
             self.samples[verdict] = [*self.samples.get(verdict, ()), *named][:_SAMPLES]
         for verdict, excerpts in other.excerpts.items():
             self.excerpts[verdict] = [*self.excerpts.get(verdict, ()), *excerpts][:show]
+        for note, count in other.notes.items():
+            self.add_note(note, count)
         if other.stats is not None:
             self.stats = self.stats or Stats()
             self.stats.merge(other.stats)
@@ -73,6 +85,8 @@ class Tally(msgspec.Struct):
             "grammars": dict(sorted(self.grammars.items(), key=lambda item: -item[1])),
             "samples": {name: self.samples[name] for name in VERDICTS if name in self.samples},
         }
+        if self.notes:
+            report["notes"] = self.notes
         if self.excerpts:
             report["excerpts"] = msgspec.to_builtins(self.excerpts)
         if self.stats is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from asides.datasets.formats.turns import FormatError, list_turns
+from asides.datasets.formats.turns import FEATURES, Feature, FormatError, Turn, list_turns
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
 
@@ -31,9 +31,22 @@ class Format(msgspec.Struct, frozen=True):
     text_reader: str = ""
     """The reader that leaves tags in the texts of the model; for formats that are one text."""
 
+    keeps: frozenset[Feature] = frozenset()
+    """What it has of that which only some formats have."""
+
+    def keep(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
+        """The turns as the format holds them: without signatures, if it has none.
+
+        Raises FormatError for anything else that it does not have.
+        """
+        lost = {feature for turn in turns for feature in turn.features} - self.keeps
+        if words := [about for name, about in FEATURES.items() if name in lost and name != "signatures"]:
+            raise FormatError(f"it has {words[0]}")
+        return tuple(turn.drop_signatures() for turn in turns) if lost else tuple(turns)
+
     def write(self, messages: Sequence[Message]) -> Any:
         """Write a conversation. Raises FormatError if reading it back would give another one."""
-        turns = list_turns(messages)
+        turns = self.keep(list_turns(messages))
         written = self._load(self.writer)(turns)
         if list_turns(self.read(written)) != turns:
             raise FormatError("a text looks like the marks of the format")
@@ -63,6 +76,7 @@ FORMATS: dict[str, Format] = {
             "chat",
             "write_think_tags",
             "read_think_tags",
+            keeps=frozenset({"names"}),
         ),
         Format(
             "reasoning_content",
@@ -70,6 +84,7 @@ FORMATS: dict[str, Format] = {
             "chat",
             "write_reasoning_content",
             "read_reasoning_content",
+            keeps=frozenset({"names"}),
         ),
         Format(
             "messages-anthropic",
@@ -77,6 +92,7 @@ FORMATS: dict[str, Format] = {
             "anthropic",
             "write_blocks",
             "read_blocks",
+            keeps=frozenset({"signatures", "redacted", "errors"}),
         ),
         Format(
             "harmony",

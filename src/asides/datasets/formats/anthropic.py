@@ -26,7 +26,9 @@ def write_blocks(turns: Sequence[Turn]) -> dict[str, Any]:
                 messages.append({"role": "assistant", "content": [_write_piece(piece) for piece in turn.pieces]})
             case "tool":
                 blocks = [
-                    {"type": "tool_result", "tool_use_id": each.call_id, "content": each.text} for each in turn.results
+                    {"type": "tool_result", "tool_use_id": each.call_id, "content": each.text}
+                    | ({"is_error": True} if each.is_error else {})
+                    for each in turn.results
                 ]
                 messages.append({"role": "user", "content": blocks})
     return {**written, "messages": messages}
@@ -35,7 +37,9 @@ def write_blocks(turns: Sequence[Turn]) -> dict[str, Any]:
 def _write_piece(piece: Piece) -> dict[str, Any]:
     match piece.kind:
         case "thinking":
-            return {"type": "thinking", "thinking": piece.text, "signature": ""}
+            return {"type": "thinking", "thinking": piece.text, "signature": piece.signature}
+        case "redacted":
+            return {"type": "redacted_thinking", "data": piece.signature}
         case "text":
             return {"type": "text", "text": piece.text}
         case "call":

@@ -54,7 +54,8 @@ def _write(turns: Sequence[Turn], write: Callable[[str, str], dict[str, Any]]) -
                     for each in turn.results
                 ]
             case _:
-                written.append({"role": turn.role, "content": turn.text})
+                named = {"name": turn.name} if turn.name else {}
+                written.append({"role": turn.role, **named, "content": turn.text})
     return written
 
 
@@ -114,7 +115,8 @@ def _read(value: Any, read: Callable[[dict[str, Any]], list[Part]]) -> tuple[Mes
                 call_id = message.get("tool_call_id") or numbers.take(message.get("name"))
                 messages.append(Message(role, (ToolResult(call_id, _read_text(message, "content")),)))
             case _:
-                messages.append(Message(role, (Text(_read_text(message, "content")),)))
+                name = _read_text(message, "name") or None
+                messages.append(Message(role, (Text(_read_text(message, "content")),), name=name))
     return tuple(messages)
 
 

@@ -70,6 +70,8 @@ def read_sharegpt(value: Any) -> tuple[Message, ...]:
     numbers = CallNumbers()
     if not is_sharegpt(value):
         raise FormatError("the conversation is not a list of from and value")
+    if isinstance(value, Mapping) and isinstance(system := value.get("system"), str) and system:
+        messages.append(Message("system", (Text(system),)))
     for item in _find_items(value):
         speaker, text = item["from"], item.get("value")
         if not isinstance(text, str):

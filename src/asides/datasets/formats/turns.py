@@ -17,7 +17,15 @@ class FormatError(ValueError):
     """A conversation that a format does not have, or a value that is not in the format."""
 
 
-Said: TypeAlias = Literal["thinking", "commentary", "text", "call"]
+Said: TypeAlias = Literal["thinking", "redacted", "commentary", "text", "call"]
+Feature: TypeAlias = Literal["signatures", "redacted", "errors", "names"]
+"""What only some formats have: signatures of thoughts, redacted thoughts, marks of failed calls, names of users."""
+FEATURES: dict[Feature, str] = {
+    "signatures": "signatures of thoughts",
+    "redacted": "redacted thinking",
+    "errors": "a result that is marked as an error",
+    "names": "the name of a user",
+}
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -28,6 +36,8 @@ class Piece(msgspec.Struct, frozen=True):
     """For a call: its arguments as JSON."""
     name: str = ""
     call_id: str = ""
+    signature: str = ""
+    """Of a thought; for a redacted one: its data."""
 
     @property
     def arguments(self) -> Any:
@@ -41,6 +51,7 @@ class Result(msgspec.Struct, frozen=True):
     name: str
     text: str
     call_id: str
+    is_error: bool = False
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -51,6 +62,27 @@ class Turn(msgspec.Struct, frozen=True):
     """Of the system and of users."""
     pieces: tuple[Piece, ...] = ()
     results: tuple[Result, ...] = ()
+    name: str = ""
+    """Of a user."""
+
+    @property
+    def features(self) -> set[Feature]:
+        """What of it only some formats have."""
+        kinds = {piece.kind for piece in self.pieces}
+        found: dict[Feature, bool] = {
+            "signatures": any(piece.signature for piece in self.pieces if piece.kind == "thinking"),
+            "redacted": "redacted" in kinds,
+            "errors": any(result.is_error for result in self.results),
+            "names": bool(self.name),
+        }
+        return {name for name, is_there in found.items() if is_there}
+
+    def drop_signatures(self) -> Turn:
+        """The same turn without signatures of thoughts."""
+        pieces = (
+            msgspec.structs.replace(piece, signature="") if piece.kind == "thinking" else piece for piece in self.pieces
+        )
+        return msgspec.structs.replace(self, pieces=tuple(pieces))
 
 
 def list_turns(messages: Sequence[Message]) -> tuple[Turn, ...]:
@@ -75,13 +107,16 @@ def list_turns(messages: Sequence[Message]) -> tuple[Turn, ...]:
                 else:
                     turns.append(Turn("tool", results=found))
             case "system" | "user":
-                turns.append(Turn(message.role, "".join(_read_text(part) for part in message.parts)))
+                text = "".join(_read_text(part) for part in message.parts)
+                turns.append(Turn(message.role, text, name=message.name or "" if message.role == "user" else ""))
     return tuple(_sort_results(turns))
 
 
 def _list_pieces(parts: Iterable[Part], calls: dict[str, Piece]) -> Iterator[Piece]:
     for part in parts:
         match part:
+            case Thought() if part.seals:
+                yield from _list_sealed(part)
             case Thought() | Commentary() | Text():
                 kind: Said = "text"
                 if not isinstance(part, Text):
@@ -96,6 +131,17 @@ def _list_pieces(parts: Iterable[Part], calls: dict[str, Piece]) -> Iterator[Pie
                 yield call
             case _:
                 raise FormatError(f"it has a part of the type {type(part).__name__}")
+
+
+def _list_sealed(thought: Thought) -> Iterator[Piece]:
+    """A thought with its signature, or one that only the provider can read."""
+    seals = {seal.kind: seal.value for seal in thought.seals}
+    if "redacted" in seals:
+        yield Piece("redacted", "", signature=seals["redacted"])
+    elif set(seals) != {"signature"}:
+        raise FormatError("it has a thought with a token of its provider")
+    elif text := thought.text.strip():
+        yield Piece("thinking", text, signature=seals["signature"])
 
 
 def _join(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
@@ -115,7 +161,7 @@ def _read_result(part: Part, calls: dict[str, Piece]) -> Result:
     call = calls.get(part.call_id)
     if call is None:
         raise FormatError("a result has no call")
-    return Result(call.name, part.content, call.call_id)
+    return Result(call.name, part.content, call.call_id, bool(part.is_error))
 
 
 def _read_text(part: Part) -> str:
