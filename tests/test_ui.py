@@ -18,11 +18,11 @@ async def coroutine() -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("text", "not a str. To do: pass asides.stream"),
+        ("text", "not a str. Pass asides.stream"),
         (None, "not None. To do"),
         ({"a": 1}, "not a dict. To do"),
-        (asides.Reply(), "To do: pass asides.simulate"),
-        (coroutine, "To do: await it first"),
+        (asides.Reply(), "Pass asides.simulate"),
+        (coroutine, "Await it first"),
     ],
 )
 def test_what_is_no_stream_is_refused(source: Any, words: str) -> None:
@@ -34,7 +34,7 @@ def test_what_is_no_stream_is_refused(source: Any, words: str) -> None:
 
 def test_options_are_checked() -> None:
     write: Any = asides.ui.vercel
-    with pytest.raises(asides.ConfigError, match=r"no option 'thinkng'\. To do: did you mean thinking\?"):
+    with pytest.raises(asides.ConfigError, match=r"no option 'thinkng'\. Did you mean thinking\?"):
         write([], thinkng=False)
     with pytest.raises(asides.ConfigError, match="carry is a StateKeys, not a str"):
         write([], carry="key")
@@ -47,7 +47,7 @@ def test_options_are_checked() -> None:
 
 def test_something_else_among_the_events_is_named() -> None:
     mixed: Any = [TextDelta("a"), "b"]
-    with pytest.raises(TypeError, match=r"str is not an event\. To do: pass the events of stream"):
+    with pytest.raises(TypeError, match=r"str is not an event\. Pass the events of stream"):
         list(asides.ui.vercel(mixed))
 
 

@@ -184,7 +184,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name.removeprefix("Async").startswith("Anthropic"):
             raise AttributeError(
-                f"{name} is not in asides.anthropic. To do: use Anthropic and name the provider in the model, such as "
+                f"{name} is not in asides.anthropic. Use Anthropic and name the provider in the model, such as "
                 "bedrock-anthropic:…"
             )
         return getattr(_anthropic, name)

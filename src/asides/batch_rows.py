@@ -98,12 +98,10 @@ def _parse(text: str, where: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float)
     except _NoNumber as problem:
-        raise ConfigError(
-            f"{where} has {problem}, which is no number of JSON. To do: write null, or leave it out."
-        ) from None
+        raise ConfigError(f"{where} has {problem}, which is no number of JSON. Write null, or leave it out.") from None
     except (ValueError, RecursionError):
         raise ConfigError(
-            f'{where} is not JSON. To do: write "a question" in quotes or {{"prompt": …}} a line; or plain text in a '
+            f'{where} is not JSON. Write "a question" in quotes or {{"prompt": …}} a line; or plain text in a '
             "file whose name ends with .txt."
         ) from None
 
@@ -135,7 +133,7 @@ def read_row(row: Any, index: int, where: str, line: int = 0) -> Question:
     named = [name for name in _PROMPTS if row.get(name) is not None]
     if len(named) != 1:
         found = f"has {' and '.join(named)}" if named else "has no question"
-        raise ConfigError(f"{where} {found}. To do: give one of {', '.join(_PROMPTS)}.")
+        raise ConfigError(f"{where} {found}. Give one of {', '.join(_PROMPTS)}.")
     model = row.get("model")
     if not isinstance(model, (str, type(None))):
         raise ConfigError(f"{where}: model is text, as provider:model.")
@@ -164,7 +162,7 @@ def _read_id(given: Any, name: str, where: str) -> str | int | None:
 def _check_names(row: dict[str, Any], where: str) -> None:
     for name in row:
         if name in _NOT_FROM_A_ROW:
-            raise ConfigError(f"{where}: {name} does not come from a row. To do: give it on the command line.")
+            raise ConfigError(f"{where}: {name} does not come from a row. Give it on the command line.")
         if name not in _KNOWN and (near := find_near_name(name, _KNOWN, cutoff=0.8)) is not None:
             raise ConfigError(f"{where} has a field {name[:40]!r}; did you mean {near}?")
 
@@ -223,7 +221,7 @@ def _read_body(url: str, body: dict[str, Any], where: str) -> tuple[PromptLike, 
     except NoEndpoint:
         endpoint = None
     if endpoint is None or endpoint.action != "reply":
-        raise ConfigError(f"{where}: {url[:80]!r} is no address for replies. To do: use /v1/chat/completions.")
+        raise ConfigError(f"{where}: {url[:80]!r} is no address for replies. Use /v1/chat/completions.")
     read, _ = find_reply_form(endpoint.dialect, endpoint.path, {})
     try:
         served = read(encode_canonical(body), endpoint.path)

@@ -50,20 +50,18 @@ def list_key_files(settings: Settings, environ: Mapping[str, str]) -> list[Path]
 def check_keys(keys: tuple[str, ...]) -> None:
     """Raise a ConfigError for a key that can be guessed, or that no header can carry."""
     if len(keys) > _MOST_KEYS:
-        raise ConfigError(f"{len(keys)} keys are more than the {_MOST_KEYS} that a gateway takes. To do: remove some.")
+        raise ConfigError(f"{len(keys)} keys are more than the {_MOST_KEYS} that a gateway takes. Remove some.")
     for number, key in enumerate(keys, 1):
         which = "the key of the gateway" if len(keys) == 1 else f"key {number} of the gateway's {len(keys)}"
         if not (key.isascii() and key.isprintable()) or " " in key:
-            raise ConfigError(f"{which} has blanks, or characters that no header carries. To do: {HOW_TO_MAKE}.")
+            raise ConfigError(f"{which} has blanks, or characters that no header carries. {HOW_TO_MAKE}.")
         if len(key) < _LEAST_CHARACTERS or len(set(key)) == 1:
             raise ConfigError(
                 f"{which} is easy to guess: it has fewer than {_LEAST_CHARACTERS} characters, or only one kind of "
-                f"them. To do: {HOW_TO_MAKE}."
+                f"them. {HOW_TO_MAKE}."
             )
         if len(key) > _MOST_CHARACTERS:
-            raise ConfigError(
-                f"{which} has more than {_MOST_CHARACTERS} characters, and is no key. To do: {HOW_TO_MAKE}."
-            )
+            raise ConfigError(f"{which} has more than {_MOST_CHARACTERS} characters, and is no key. {HOW_TO_MAKE}.")
 
 
 def _read_file(name: str) -> tuple[str, ...]:
@@ -72,7 +70,7 @@ def _read_file(name: str) -> tuple[str, ...]:
         content, status = read_regular_file(path)
     except OSError as problem:
         raise ConfigError(
-            f"the key file of the gateway, {path}, cannot be read: {problem.strerror or problem}. To do: check the "
+            f"the key file of the gateway, {path}, cannot be read: {problem.strerror or problem}. Check the "
             "path, its owner and its mode."
         ) from None
     check_privacy(path, status)
@@ -80,7 +78,7 @@ def _read_file(name: str) -> tuple[str, ...]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError(
-            f"the key file of the gateway, {path}, is no text. To do: write one key in each line, as UTF-8."
+            f"the key file of the gateway, {path}, is no text. Write one key in each line, as UTF-8."
         ) from None
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     return _split("\n".join(lines), f"the key file of the gateway, {path},")
@@ -91,5 +89,5 @@ def _split(text: str, what: str) -> tuple[str, ...]:
     keys = tuple(dict.fromkeys(part.strip() for part in _SEPARATORS.split(text) if part.strip()))
     if not keys:
         # Nobody who names a place for keys means that none are needed.
-        raise ConfigError(f"{what} holds no key. To do: {HOW_TO_MAKE}, and put it there.")
+        raise ConfigError(f"{what} holds no key. {HOW_TO_MAKE}, and put it there.")
     return keys

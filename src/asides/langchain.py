@@ -12,7 +12,7 @@ try:
     from langchain_core.language_models import BaseChatModel, LangSmithParams, LanguageModelInput
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
-        "asides.langchain needs langchain-core, which is not installed. To do: pip install 'asides[langchain]', or pip "
+        "asides.langchain needs langchain-core, which is not installed. Run pip install 'asides[langchain]', or pip "
         "install langchain-core.",
         name=missing.name,
     ) from None
@@ -137,7 +137,7 @@ class ChatAsides(BaseChatModel):
             known = _ALIASES.get(name, name)
             if known in cls.model_fields:
                 if known != name and fields.get(known, given.get(known)) not in (None, value):
-                    raise ConfigError(f"{known} and {name} are the same option. To do: give one of them.")
+                    raise ConfigError(f"{known} and {name} are the same option. Give one of them.")
                 fields[known] = _simplify(value)
             elif known in OPTIONS and known not in _FOR_ONE_CALL:
                 more[known] = _simplify(value)
@@ -154,7 +154,7 @@ class ChatAsides(BaseChatModel):
     def _check_options(self) -> Self:
         read_options(Options(), self._collect_options({}))
         if self.settings is not None and self.client is not None:
-            raise ConfigError("client and settings are both given. To do: give the settings to the client.")
+            raise ConfigError("client and settings are both given. Give the settings to the client.")
         self._add_version(NAME, __version__)
         return self
 
@@ -196,7 +196,7 @@ class ChatAsides(BaseChatModel):
         model = self._find_model(given)
         history, notices = read_history(messages, (_find_first(model) or "").partition(":")[0])
         if not any(message.parts for message in history if message.role != "system"):
-            raise ConfigError("no message has content. To do: pass a HumanMessage with text.")
+            raise ConfigError("no message has content. Pass a HumanMessage with text.")
         return model, history, self._collect_options(given, stop), notices
 
     def _names_provider(self, model: str) -> bool:
@@ -217,7 +217,7 @@ class ChatAsides(BaseChatModel):
         if self.client is not None:
             return self.client
         if self.async_client is not None:
-            raise ConfigError("the model has an async_client only. To do: pass client= too, or use ainvoke or astream.")
+            raise ConfigError("the model has an async_client only. Pass client= too, or use ainvoke or astream.")
         if not self.providers and self.settings is None:
             return get_shared_client()
         if self._clients.sync is None:
@@ -387,8 +387,6 @@ def _simplify(value: Any) -> Any:
 def _build_unknown(name: str, fields: Collection[str]) -> TypeError:
     if name in _FOR_ONE_CALL:
         way = {"tools": "bind_tools", "tool_choice": "bind_tools", "output": "with_structured_output"}
-        return TypeError(
-            f"{name} is an option of one call. To do: use {way.get(name, 'bind')}(…), or invoke(…, {name}=…)."
-        )
+        return TypeError(f"{name} is an option of one call. Use {way.get(name, 'bind')}(…), or invoke(…, {name}=…).")
     known = sorted({*fields, *OPTIONS} - _FOR_ONE_CALL)
     return TypeError(f"ChatAsides has no option {name!r}; {suggest_option(name, known)}")

@@ -169,6 +169,6 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name in ("AzureOpenAI", "AsyncAzureOpenAI", "BedrockOpenAI", "AsyncBedrockOpenAI"):
             raise AttributeError(
-                f"{name} is not in asides.openai. To do: use OpenAI and name the provider in the model, as in azure:…"
+                f"{name} is not in asides.openai. Use OpenAI and name the provider in the model, as in azure:…"
             )
         return getattr(_openai, name)

@@ -405,7 +405,7 @@ def convert_option(name: str, value: object, kind: type[Value]) -> Value:
         words = [word for part in (kind, *get_args(kind)) if get_origin(part) is Literal for word in get_args(part)]
         choices = [*map(repr, words), *(["a number"] if int in get_args(kind) else [])]
         which = "one of " if len(choices) > 1 else ""
-        hint = f" To do: use {which}{', '.join(choices)}." if words else ""
+        hint = f" Use {which}{', '.join(choices)}." if words else ""
         raise ConfigError(f"{name} is not valid: {problem}.{hint}") from None
 
 

@@ -64,7 +64,7 @@ def explain_missing(what: str, extra: str) -> ConfigError:
     """The error for something whose package is not installed."""
     from asides.values.errors import ConfigError
 
-    return ConfigError(f"{what} needs a package that is not installed. To do: pip install 'asides[{extra}]'.")
+    return ConfigError(f"{what} needs a package that is not installed. Run pip install 'asides[{extra}]'.")
 
 
 def explain_unknown(name: str) -> Exception:

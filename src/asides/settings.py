@@ -255,7 +255,7 @@ def _list_words(kind: Any) -> str:
     words = [str(word) for part in parts if get_origin(part) is Literal for word in get_args(part)]
     if not words:
         return ""
-    return f" To do: use a list of {', '.join(words)}." if is_list else f" To do: use {' or '.join(words)}."
+    return f" Use a list of {', '.join(words)}." if is_list else f" Use {' or '.join(words)}."
 
 
 def load_settings(

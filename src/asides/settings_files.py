@@ -172,7 +172,7 @@ def report_ignored(ignored: Sequence[IgnoredSetting]) -> list[Notice]:
         detail = f"{file} may not set {listed}, which is ignored: {why}."
         if why == NOT_TRUSTED:
             detail += (
-                f" To do: read the file; if you trust it, run `asides config trust` for the command line, and for "
+                f" Read the file; if you trust it, run `asides config trust` for the command line, and for "
                 f"code set {FILE_VARIABLE}={file} or pass settings=load_settings(files=[{file!r}])"
             )
         notices.append(Notice("untrusted_settings", detail.rstrip(".")))

@@ -55,7 +55,7 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if missing := sorted(placeholders - filled.keys()):
             names = " and ".join(f"{{{name}}}" for name in missing)
             raise ConfigError(
-                f"the template needs a value for {names}. To do: add {' '.join(f'-p {name}=…' for name in missing)}; "
+                f"the template needs a value for {names}. Add {' '.join(f'-p {name}=…' for name in missing)}; "
                 "if braces of the template are plain text, list its placeholders with params = [ … ]."
             )
         return None if self.system is None else _fill(self.system, {name: filled[name] for name in placeholders})
@@ -64,7 +64,7 @@ class Template(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The prompt for this question. Without `{input}` the question comes after it."""
         placeholders = self.find_placeholders()
         if INPUT in placeholders and not text.strip():
-            raise ConfigError("the template needs a text for {input}. To do: write it as words, or pipe it in.")
+            raise ConfigError("the template needs a text for {input}. Write it as words, or pipe it in.")
         filled = {**self._defaults, **values, INPUT: text}
         prompt = _fill(self.prompt or "", {name: filled[name] for name in placeholders})
         if INPUT in placeholders:
@@ -85,7 +85,7 @@ def read_aliases(table: Any, where: str) -> dict[str, str]:
             raise ConfigError(f"{where} {escape_controls(name)} is not valid: write provider:model, as text.")
         if not name or any(mark in ":/" or mark.isspace() for mark in name):
             raise ConfigError(
-                f"{where} {escape_controls(name)!r} is no name for a model. To do: write one without colons, slashes "
+                f"{where} {escape_controls(name)!r} is no name for a model. Write one without colons, slashes "
                 "and blanks."
             )
     return dict(table)
@@ -122,16 +122,16 @@ def read_routes(tables: Any, where: str) -> dict[str, RouteTable]:
 
 def _read_route(name: str, table: Any, where: str) -> RouteTable:
     if not name or any(mark in ":/" or mark.isspace() for mark in name):
-        raise ConfigError(f"{where!r} is no name for a route. To do: write one without colons, slashes and blanks.")
+        raise ConfigError(f"{where!r} is no name for a route. Write one without colons, slashes and blanks.")
     if isinstance(table, RouteTable):
         return table
     try:
         route = msgspec.convert(table, RouteTable)
     except msgspec.ValidationError as problem:
         fields = ", ".join(RouteTable.__struct_fields__)
-        raise ConfigError(f"{where} is not valid: {problem}. To do: its fields are {fields}.") from None
+        raise ConfigError(f"{where} is not valid: {problem}. Its fields are {fields}.") from None
     if not route.targets or not all(target.strip() for target in route.targets):
-        raise ConfigError(f'{where} names no model. To do: write targets = ["provider:model"].')
+        raise ConfigError(f'{where} names no model. Write targets = ["provider:model"].')
     return route
 
 
@@ -149,14 +149,14 @@ def _read_template(table: Any, where: str) -> Template:
         template = msgspec.convert(table, Template)
     except msgspec.ValidationError as problem:
         fields = ", ".join(Template.__struct_fields__)
-        raise ConfigError(f"{where} is not valid: {problem}. To do: its fields are {fields}.") from None
+        raise ConfigError(f"{where} is not valid: {problem}. Its fields are {fields}.") from None
     for name in template.params or ():
         if not _PLACEHOLDER.fullmatch(f"{{{name}}}"):
             raise ConfigError(f"{where}: {name!r} in params is no name: use letters, digits and underscores.")
     if template.system and f"{{{INPUT}}}" in template.system:
         raise ConfigError(f"{where}: {{input}} belongs into the prompt, not into the system prompt.")
     if INPUT in (template.params or ()):
-        raise ConfigError(f"{where}: {{input}} is the question itself. To do: take it out of params.")
+        raise ConfigError(f"{where}: {{input}} is the question itself. Take it out of params.")
     if not (template.prompt or template.system):
         raise ConfigError(f"{where} has neither a prompt nor a system prompt.")
     return template

@@ -214,7 +214,7 @@ def _make_find_reply(events: Any) -> FindReply:
 def _check_keys(carry: object) -> StateKeys | None:
     if carry is None or isinstance(carry, StateKeys):
         return carry
-    raise ConfigError(f"carry is a StateKeys, not {describe_type(carry)}. To do: write StateKeys(key).")
+    raise ConfigError(f"carry is a StateKeys, not {describe_type(carry)}. Write StateKeys(key).")
 
 
 def _open(

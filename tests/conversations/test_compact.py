@@ -164,7 +164,7 @@ def test_a_conversation_without_a_model_is_summed_up_by_the_one_that_is_named(sh
     assert theatre.requests == []
     assert shell.compact(chat, 100, model=PLAIN) is not None
     assert chat.messages[0].text.startswith(LABEL)
-    with pytest.raises(UnknownModel, match=r"To do: name one"):
+    with pytest.raises(UnknownModel, match=r"Name one"):
         shell.compact(shell.kind(messages=TALK, **given), 100)
 
 

@@ -116,19 +116,19 @@ def test_a_document_says_which_version_it_is_and_a_later_one_is_refused() -> Non
 def test_what_is_no_saved_conversation_is_named_and_not_repeated(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match="To do:") as caught:
+    with pytest.raises(ConfigError, match=r"\. [A-Z]") as caught:
         Conversation.load(path)
     assert str(path) in str(caught.value)
     assert "canary" not in str(caught.value).replace(str(path), "")
 
 
 def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nowhere.json.*To do:"):
+    with pytest.raises(ConfigError, match=r"nowhere.json"):
         Conversation.load(tmp_path / "nowhere.json")
     chat = Conversation(PLAIN)
-    with pytest.raises(ConfigError, match=r"nowhere/talk.json.*To do:"):
+    with pytest.raises(ConfigError, match=r"nowhere/talk.json"):
         chat.save(tmp_path / "nowhere" / "talk.json")
-    with pytest.raises(ConfigError, match="To do:"):
+    with pytest.raises(ConfigError, match=r"\. [A-Z]"):
         chat.save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

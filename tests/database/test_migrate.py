@@ -93,7 +93,7 @@ def test_processes_that_migrate_at_once_do_it_once(empty_url: str) -> None:
 def test_another_that_never_ends_is_told(empty_url: str) -> None:
     with psycopg.connect(empty_url) as other:
         other.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
-        with pytest.raises(StoreError, match=r"another process has been .* for 0\.3 seconds. To do"):
+        with pytest.raises(StoreError, match=r"another process has been .* for 0\.3 seconds"):
             migrate(empty_url, patience=0.3)
         waiting = threading.Thread(target=migrate, args=(empty_url,))
         waiting.start()
@@ -108,7 +108,7 @@ def test_a_table_that_is_in_use_for_ever_is_told(postgres_url: str, monkeypatch:
     use_steps(monkeypatch, Migration(9001, "wider", "ALTER TABLE messages ADD COLUMN more text"))
     with psycopg.connect(postgres_url) as other:
         other.execute("SELECT count(*) FROM asides.messages")
-        with pytest.raises(StoreError, match=r"in use by a transaction that does not end. To do"):
+        with pytest.raises(StoreError, match=r"in use by a transaction that does not end"):
             migrate(postgres_url, patience=0.3)
     assert [step.name for step in migrate(postgres_url)] == ["wider"]
 
@@ -124,7 +124,7 @@ def test_newer_tables_are_fine_as_long_as_they_say_so(postgres_url: str) -> None
     assert migrate(postgres_url) == []
     execute(postgres_url, f"UPDATE asides.migrations SET oldest = {last + 1} WHERE number = 9001")
     for use in (check, migrate, use_database):
-        with pytest.raises(StoreError, match=r"of a newer asides: its step 9001_later .* To do: upgrade asides"):
+        with pytest.raises(StoreError, match=r"of a newer asides: its step 9001_later .* Upgrade asides"):
             use(postgres_url)
 
 
@@ -151,10 +151,10 @@ def test_the_oldest_code_stands_in_the_first_line_of_a_step() -> None:
 
 def test_tables_of_another_program_stay_as_they_are(empty_url: str) -> None:
     execute(empty_url, "CREATE SCHEMA asides", "CREATE TABLE asides.conversations (mine text)")
-    with pytest.raises(StoreError, match=r"tables of another program. To do"):
+    with pytest.raises(StoreError, match=r"tables of another program"):
         migrate(empty_url)
     execute(empty_url, "CREATE TABLE asides.migrations (id text)")
-    with pytest.raises(StoreError, match=r"tables of another program. To do"):
+    with pytest.raises(StoreError, match=r"tables of another program"):
         check(empty_url)
     assert count_tables(empty_url) == 2
 

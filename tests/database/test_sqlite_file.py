@@ -24,7 +24,7 @@ class Tables:
 
     def has_tables(self, connection: sqlite3.Connection, path: str) -> bool:
         if connection.execute("PRAGMA user_version").fetchone()[0] > 1:
-            raise StoreError(f"{path} is newer. To do: upgrade.")
+            raise StoreError(f"{path} is newer. Upgrade.")
         return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
     def create(self, connection: sqlite3.Connection) -> None:

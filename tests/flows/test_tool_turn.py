@@ -120,13 +120,13 @@ def test_unknown_and_forbidden_calls_are_answered_without_a_run() -> None:
     [
         (True, "act[1]"),
         ("allow", "act[1]"),
-        (False, "The call of act was not allowed. To do: go on without it."),
-        (None, "The call of act was not allowed. To do: go on without it."),
-        ("deny", "The call of act was not allowed. To do: go on without it."),
-        ("", "The call of act was not allowed. To do: go on without it."),
-        (1, "The call of act was not allowed. To do: go on without it."),
-        ("not today.", "The call of act was not allowed: not today. To do: go on without it."),
-        (ValueError("x"), "The call of act was not allowed: the approval handler failed. To do: go on without it."),
+        (False, "The call of act was not allowed. Go on without it."),
+        (None, "The call of act was not allowed. Go on without it."),
+        ("deny", "The call of act was not allowed. Go on without it."),
+        ("", "The call of act was not allowed. Go on without it."),
+        (1, "The call of act was not allowed. Go on without it."),
+        ("not today.", "The call of act was not allowed: not today. Go on without it."),
+        (ValueError("x"), "The call of act was not allowed: the approval handler failed. Go on without it."),
     ],
 )
 def test_a_call_that_needs_approval_runs_only_after_a_clear_yes(verdict: Any, text: str) -> None:
@@ -191,7 +191,7 @@ def test_a_call_may_take_what_its_tool_says_or_the_agent_and_never_more_than_is_
     ("outcome", "text"),
     [
         (Raised(ValueError("no such city")), "ValueError: no such city"),
-        (TimedOut(2.0), "a was given up after 2 s: it took too long. To do: ask for less."),
+        (TimedOut(2.0), "a was given up after 2 s: it took too long. Ask for less."),
     ],
 )
 def test_a_tool_that_fails_gives_the_model_an_error(outcome: JobOutcome, text: str) -> None:

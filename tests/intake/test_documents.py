@@ -160,7 +160,7 @@ def test_a_history_of_two_formats_is_ambiguous_and_a_prompt_is_split(messages: l
 def test_what_is_no_list_is_refused(value: Any, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         read(value, format_name="openai")
-    with pytest.raises(ConfigError, match=r"'gemini' is not known. To do: use openai, anthropic or responses"):
+    with pytest.raises(ConfigError, match=r"'gemini' is not known. Use openai, anthropic or responses"):
         read([], format_name="gemini")
 
 

@@ -100,7 +100,7 @@ class BadChunk(Chunk):
 
 def test_chunks_that_know_how_to_add_themselves_are_added() -> None:
     assert read([Chunk("a"), Chunk("b"), Chunk("c")]).text == "abc"
-    with pytest.raises(ConfigError, match=r"the chunks cannot be added: ValueError. To do") as caught:
+    with pytest.raises(ConfigError, match=r"the chunks cannot be added: ValueError") as caught:
         read([BadChunk("a"), BadChunk("b")])
     assert "secret" not in str(caught.value)
 
@@ -139,19 +139,19 @@ HISTORY = [{"role": "user", "content": "?"}, CHAT]
     [
         (None, "a NoneType|None cannot be read|not a message"),
         (42, "not a message"),
-        ("text", r"To do: asides.decode\(None, body\)"),
+        ("text", r"Run asides.decode\(None, body\)"),
         (b"{}", r"asides.decode"),
-        ([], "the list is empty. To do: pass a response"),
-        (generate(), "a generator is a stream that was not read. To do: collect it, asides.read"),
+        ([], "the list is empty. Pass a response"),
+        (generate(), "a generator is a stream that was not read. Collect it, asides.read"),
         ([generate()], "item 0 of the list: a generator is a stream"),
         (user("x"), "a message of asides already"),
         ({"role": "user", "content": "x"}, "not what a model said"),
         ({"type": "human", "content": "x"}, "not what a model said"),
-        ({"a": 1}, r"To do: pass a response, .* give a history to ask\(…\) or to asides.Conversation"),
+        ({"a": 1}, r"Pass a response, .* give a history to ask\(…\) or to asides.Conversation"),
         (HISTORY, "a list of messages, not one reply"),
         ([CLAUDE, CLAUDE], "a list of messages, not one reply"),
-        ({"type": "content_block_stop", "index": 0}, r"one piece of a stream. To do: collect all .*list\(stream\)"),
-        ({"choices": [{"message": CHAT}] * 2}, "has 2 answers. To do: pass one of its choices"),
+        ({"type": "content_block_stop", "index": 0}, r"one piece of a stream. Collect all .*list\(stream\)"),
+        ({"choices": [{"message": CHAT}] * 2}, "has 2 answers. Pass one of its choices"),
         (object(), "neither a message nor a response"),
     ],
 )

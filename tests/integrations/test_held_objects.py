@@ -446,13 +446,13 @@ def test_what_was_not_awaited_or_read_is_told(stage: OpenStage) -> None:
         ways: list[Callable[[Any], Any]] = [asides.read]
         ways += [lambda value: asides.ask(MODELS["chat"], value), lambda value: asides.ask(MODELS["chat"], [value])]
         for take in ways:
-            with pytest.raises(ConfigError, match=r"a Stream is a stream that was not read. To do: collect it"):
+            with pytest.raises(ConfigError, match=r"a Stream is a stream that was not read. Collect it"):
                 take(stream)
         assert asides.read(list(stream)).text == "Let me see."  # nothing of it was read
     with pytest.raises(ConfigError, match="a stream that was not opened"):
         asides.read(open_anthropic(opened).messages.stream(**MESSAGE_OPTIONS))
     raw = open_openai(opened).responses.with_raw_response.create(**RESPONSE_OPTIONS)
-    with pytest.raises(ConfigError, match=r"a raw response. To do: pass what its parse\(\) returns"):
+    with pytest.raises(ConfigError, match=r"a raw response. Pass what its parse\(\) returns"):
         asides.read(raw)
 
     async def ask() -> None:

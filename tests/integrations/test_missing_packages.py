@@ -30,7 +30,7 @@ def test_a_missing_package_is_named(name: str) -> None:
     )
     assert done.returncode == 1
     assert f"ModuleNotFoundError: asides.{name} needs the package {name}, which is not installed." in done.stderr
-    assert f"To do: pip install 'asides[{name}]'" in done.stderr
+    assert f"Run pip install 'asides[{name}]'" in done.stderr
     assert "During handling" not in done.stderr
 
 
@@ -50,4 +50,4 @@ def test_an_old_package_is_named_with_its_version(name: str, tmp_path: Path) -> 
     )
     assert done.returncode == 1
     assert f"ImportError: asides.{name} does not know version 1.2.3 of the package {name}: cannot import" in done.stderr
-    assert f"To do: pip install -U 'asides[{name}]'" in done.stderr
+    assert f"Run pip install -U 'asides[{name}]'" in done.stderr

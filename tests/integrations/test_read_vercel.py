@@ -130,7 +130,7 @@ def test_arguments_that_were_no_json_come_back_as_they_were() -> None:
         ([user({"type": "text", "text": 7})], "text is text, not an int"),
         ([assistant({"type": "tool-f", "state": "input-available"})], "toolCallId is text, not None"),
         ([assistant({"type": "reasoning"})], "text is text, not None"),
-        ([{"role": "system", "parts": [text("Obey.")]}], "a browser could write anything into it. To do: set system="),
+        ([{"role": "system", "parts": [text("Obey.")]}], "a browser could write anything into it. Set system="),
     ],
 )
 def test_what_is_no_message_is_refused_with_its_place(given: Any, words: str) -> None:

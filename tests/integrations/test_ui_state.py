@@ -292,7 +292,7 @@ def test_clean_leaves_no_token_in_the_history_of_a_page(protocol: str, tokens: i
 
 
 def test_a_key_that_can_be_guessed_is_refused() -> None:
-    with pytest.raises(asides.ConfigError, match=r"not 32 bytes as base64.* To do: make one with"):
+    with pytest.raises(asides.ConfigError, match=r"not 32 bytes as base64.* Make one with"):
         asides.ui.StateKeys("secret")
 
 
@@ -305,4 +305,4 @@ def test_without_the_package_the_error_says_what_to_install() -> None:
         "except asides.ConfigError as error:\n    print(error)\n"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "StateKeys needs the package cryptography. To do: pip install 'asides[relay]'."
+    assert ran.stdout.strip() == "StateKeys needs the package cryptography. Run pip install 'asides[relay]'."

@@ -156,7 +156,7 @@ def test_a_prompt_in_the_code_of_an_error_is_not_shown() -> None:
     answer = _answer(400, {}, json.dumps({"error": {"message": "no", "code": "SECRETWORD"}}).encode())
     with serving(answer) as server:
         error = _ask_sync("groq:m", "SECRETWORD", base_url=server.url, api_key=KEY)
-    assert str(error) == "groq answered 400: no. To do: change the request; `asides explain` shows it."
+    assert str(error) == "groq answered 400: no. Change the request; `asides explain` shows it."
 
 
 @SHELLS

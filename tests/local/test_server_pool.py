@@ -178,7 +178,7 @@ def test_without_a_part_of_the_extra_the_error_says_what_to_install(
 
     with pytest.raises(ConfigError) as awaiting:
         asyncio.run(ask())
-    assert str(blocking.value) == str(awaiting.value) == f"{reason} To do: pip install 'asides[local]'."
+    assert str(blocking.value) == str(awaiting.value) == f"{reason} Run pip install 'asides[local]'."
 
 
 @needs_engine

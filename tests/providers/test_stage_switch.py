@@ -35,7 +35,7 @@ def test_the_switch_is_off_on_or_an_address(value: str, read: str | None) -> Non
     "value", ["2", "stage", "http://stage.example/v1", "http://127.0.0.1.evil.example/v1", "https://10.0.0.1/v1"]
 )
 def test_any_other_value_is_refused_before_a_byte_is_sent(value: str) -> None:
-    with pytest.raises(asides.ConfigError, match=r"ASIDES_STAGE .* To do: set it to 1"):
+    with pytest.raises(asides.ConfigError, match=r"ASIDES_STAGE .* Set it to 1"):
         find_target("openai:gpt-5.2", environ={"ASIDES_STAGE": value})
 
 

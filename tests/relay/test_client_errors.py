@@ -50,17 +50,15 @@ def test_a_client_in_this_process_holds_the_key_itself() -> None:
         (Unsupported("an image has no data; give Image(data=…)."), "an image has no data."),
         (ConnectionLost("it ended; try again (.partial has the reply so far)."), "it ended; try again."),
         (
-            ProtocolError("too much, the limit for one. To do: set reply_limits= if you expect more."),
-            "too much, the limit for one. To do: ask whoever runs this gateway.",
+            ProtocolError("too much, the limit for one. Set reply_limits= if you expect more."),
+            "too much, the limit for one. Ask whoever runs this gateway.",
         ),
         (
-            BadRequest(
-                "x answered 400: temperature='hot' is wrong. To do: check it, or write thinking=None.", status=400
-            ),
-            "x answered 400: temperature='hot' is wrong. To do: check it.",
+            BadRequest("x answered 400: temperature='hot' is wrong. Check it, or write thinking=None.", status=400),
+            "x answered 400: temperature='hot' is wrong. Check it.",
         ),
         (ConfigError("give Image(data=…)."), "the request cannot be sent as it is."),
-        (ConfigError("a plain problem. To do: leave it out."), "a plain problem. To do: leave it out."),
+        (ConfigError("a plain problem. Leave it out."), "a plain problem. Leave it out."),
     ],
 )
 def test_errors_do_not_mention_names_of_python(error: AsidesError, words: str) -> None:

@@ -90,7 +90,7 @@ def test_a_run_in_a_conversation_with_unanswered_calls_adds_its_messages_once(
 class Broken(asides.Conversation):
     """A conversation whose store fails at the second change."""
 
-    problem: Exception = StoreError("the disk is full. To do: make room.")
+    problem: Exception = StoreError("the disk is full. Make room.")
     changes = 0
 
     def extend(self, messages: Any, *, usage: Usage | None = None) -> tuple[Message, ...]:

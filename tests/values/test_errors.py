@@ -86,28 +86,28 @@ def test_the_kind_of_an_answer(status: int, message: str, code: str | None, kind
     error = from_status(status, provider="example", message=message, code=code)
     assert type(error) is kind
     assert (error.status, error.code) == (status, code)
-    assert " To do: " in str(error)
+    assert " " in str(error)
 
 
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (from_status(500, provider="example"), "example answered 500. To do: try again later."),
+        (from_status(500, provider="example"), "example answered 500. Try again later."),
         (
             from_status(429, provider="example", message=" Slow down. ", code="rate_limit", request_id="r1"),
-            "example answered 429 (rate_limit): Slow down. To do: wait, or ask for less. (request r1)",
+            "example answered 429 (rate_limit): Slow down. Wait, or ask for less. (request r1)",
         ),
         (
             from_status(429, provider="example", message="rate_limit reached", code="Rate_Limit"),
-            "example answered 429: rate_limit reached. To do: wait, or ask for less.",
+            "example answered 429: rate_limit reached. Wait, or ask for less.",
         ),
         (
             from_status(404, provider="example", code="404"),
-            "example answered 404. To do: check the model name and the base URL.",
+            "example answered 404. Check the model name and the base URL.",
         ),
         (
             from_status(200, provider="example", message="odd"),
-            "example reported an error: odd. To do: see .body for the response.",
+            "example reported an error: odd. See .body for the response.",
         ),
         (
             MissingKey("example", ("EXAMPLE_KEY", "OTHER_KEY")),
@@ -122,7 +122,7 @@ def test_a_message_says_who_answered_what_and_what_to_do(error: AsidesError, tex
 def test_a_body_and_a_message_are_cut_and_a_payload_too() -> None:
     error = from_status(400, provider="example", message="x" * 1000, body=b"b" * 100_000, retry_after=1.5)
     assert (len(error.body), error.retry_after) == (64 * 1024, 1.5)
-    assert f": {'x' * 500}. To do: " in str(error)
+    assert f": {'x' * 500}. " in str(error)
     assert len(ProtocolError("broken", payload=b"p" * 10_000).payload) == 4096
 
 
@@ -163,7 +163,7 @@ def test_the_text_of_an_error_is_one_line_without_control_characters(error: Asid
 
 def test_a_code_and_a_request_id_that_are_none_are_no_part_of_the_text() -> None:
     error = from_status(400, provider="example", code="tell me about the sea", request_id="x" * 500)
-    assert str(error) == "example answered 400. To do: change the request; `asides explain` shows it."
+    assert str(error) == "example answered 400. Change the request; `asides explain` shows it."
     assert error.code == "tell me about the sea"
 
 
@@ -172,7 +172,7 @@ def test_the_provider_s_words_can_be_replaced_and_what_was_added_later_stays() -
     error.args = (f"{error} Given up after 3 attempts.",)
     error.rephrase(lambda message: message.replace(f"SECRET{'y' * 600}", "…"))
     assert str(error) == (
-        f"example answered 400: {'x' * 490} … z. To do: change the request; `asides explain` shows it. "
+        f"example answered 400: {'x' * 490} … z. Change the request; `asides explain` shows it. "
         "Given up after 3 attempts."
     )
     assert "SECRET" not in repr(vars(error))
@@ -238,7 +238,7 @@ def test_input_of_a_kind_that_is_not_taken_is_unsupported(status: int, message: 
     assert isinstance(error, Unsupported)
     assert isinstance(error, BadRequest)
     assert error.status == status
-    assert "To do: leave that input out" in str(error)
+    assert "Leave that input out" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -181,9 +181,7 @@ def _build_run_config(given: Mapping[str, Any], offers: Mapping[str, OfferedTool
 def _check_approvals(config: RunConfig[Any]) -> None:
     for name, approval in config.approvals.items():
         if approval == "ask" and config.approve is None:
-            raise ConfigError(
-                f"the tool {name} needs approval, and the agent has no approval handler. To do: pass approve=."
-            )
+            raise ConfigError(f"the tool {name} needs approval, and the agent has no approval handler. Pass approve=.")
 
 
 def resolve_approval(approval: Approvals, name: str, runnable: Runnable) -> Approval:
@@ -253,7 +251,7 @@ class _JoinedPrompt(msgspec.Struct, frozen=True):
 def _read_history(conversation: ConversationLike) -> tuple[Message, ...]:
     if not hasattr(conversation, "messages") or not hasattr(conversation, "extend"):
         raise ConfigError(
-            f"conversation is a Conversation, not {type(conversation).__name__}. To do: create one, or pass your "
+            f"conversation is a Conversation, not {type(conversation).__name__}. Create one, or pass your "
             "messages as the prompt."
         )
     return tuple(conversation.messages)
@@ -261,7 +259,7 @@ def _read_history(conversation: ConversationLike) -> tuple[Message, ...]:
 
 def _read_question(prompt: PromptLike, history: tuple[Message, ...]) -> tuple[Message, ...]:
     if isinstance(prompt, Prompt) or hasattr(prompt, "messages"):
-        raise ConfigError("conversation= already has the history. To do: pass only the new messages.")
+        raise ConfigError("conversation= already has the history. Pass only the new messages.")
     if isinstance(prompt, (list, tuple)) and not prompt:
         return ()  # the model goes on from the last message
     return read(prompt, after=history)

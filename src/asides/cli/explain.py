@@ -50,7 +50,7 @@ def _load_conversation(arguments: Namespace) -> tuple[tuple[Message, ...], str |
     with open_store(os.environ) as store:
         saved = store.load(name)
     if saved is None:
-        raise ConfigError(f"no conversation is called {name!r}. To do: /list in `asides chat` shows them.")
+        raise ConfigError(f"no conversation is called {name!r}. /list in `asides chat` shows them.")
     return saved.messages, saved.about.heading.system, saved.about.heading.model
 
 

@@ -247,7 +247,7 @@ def describe_error(error: AsidesError) -> str:
     return _write_advice(name_options(" ".join(str(error).split())))
 
 
-_ADVICE = re.compile(r"(?:^|(?<= ))To do: (`|pip |chmod )?(\S?)")
+_ADVICE = re.compile(r"(?:^|(?<= ))(`|pip |chmod )?(\S?)")
 
 
 def _write_advice(text: str) -> str:

@@ -73,7 +73,7 @@ class ConversationCore(Generic[AnyClient]):
         self._asked: tuple[Turn, ModelLike | None, Options] | None = None
         self._options = reject_unknown(Options(**options), type(self).__name__)  # type: ignore[typeddict-item]
         if self._options.get("files") is not None:
-            raise ConfigError("files= would go with every question again. To do: pass it to ask or stream, once.")
+            raise ConfigError("files= would go with every question again. Pass it to ask or stream, once.")
         self._call_builder = CallBuilder() if client is None else client._call_builder
         self._history = MessageHistory(
             self._call_builder,
@@ -85,7 +85,7 @@ class ConversationCore(Generic[AnyClient]):
         if messages:
             if self.messages:
                 raise ConfigError(
-                    f"the conversation {name!r} is in the store already. To do: omit messages= to continue it, or pass "
+                    f"the conversation {name!r} is in the store already. Omit messages= to continue it, or pass "
                     "another name."
                 )
             self.extend(messages)
@@ -319,10 +319,10 @@ class ConversationCore(Generic[AnyClient]):
 
     def _start_with(self, messages: tuple[Message, ...], spent: Usage | None) -> None:
         if self.messages and self.name is None:
-            raise ConfigError("the document already has messages. To do: omit messages=, and call extend() afterwards.")
+            raise ConfigError("the document already has messages. Omit messages=, and call extend() afterwards.")
         if self.messages:
             raise ConfigError(
-                f"the conversation {self.name!r} is in the store already. To do: pass another name, or delete it first."
+                f"the conversation {self.name!r} is in the store already. Pass another name, or delete it first."
             )
         with self._history.exclusive():
             self._history.append(messages, spent)

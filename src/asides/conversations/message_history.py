@@ -107,7 +107,7 @@ class MessageHistory:
         """Hold the history until `release`. Raises ConfigError when it is held already."""
         if not self._lock.acquire(blocking=False):
             raise ConfigError(
-                "this conversation is in use: a question is in progress, or a stream of it is still open. To do: wait "
+                "this conversation is in use: a question is in progress, or a stream of it is still open. Wait "
                 "for the answer or close the stream (use it in a with block); for questions side by side take a fork()."
             )
 
@@ -167,13 +167,13 @@ class MessageHistory:
         other.stored = None
         if name is not None:
             if self.stored is None:
-                raise ConfigError("this conversation has no store for the fork. To do: omit name=.")
+                raise ConfigError("this conversation has no store for the fork. Omit name=.")
             other.stored = StoredConversation(self.stored.store, name)
             try:
                 other.replace(other.messages)
             except StoreConflict as conflict:
                 raise StoreConflict(
-                    f"there is a conversation {conflict.name!r} in the store already. To do: pass another name.",
+                    f"there is a conversation {conflict.name!r} in the store already. Pass another name.",
                     name=conflict.name,
                     expected=conflict.expected,
                     found=conflict.found,
@@ -284,7 +284,7 @@ class StoredConversation:
 
     def _build_deletion_error(self) -> StoreConflict:
         return StoreConflict(
-            f"the conversation {self.name!r} was deleted by another process. To do: begin another one, or keep "
+            f"the conversation {self.name!r} was deleted by another process. Begin another one, or keep "
             "what is known of it with fork(name=…).",
             name=self.name,
             expected=self._version,
@@ -349,7 +349,7 @@ def replace_text(message: Message, text: str) -> Message:
         return Message(message.role, (Text(text),), message.name)
     if len(results) > 1:
         raise ConfigError(
-            "this message answers several calls, so it is not clear which one the text is for. To do: pass a message "
+            "this message answers several calls, so it is not clear which one the text is for. Pass a message "
             "with a ToolResult for each."
         )
     return Message(message.role, (msgspec.structs.replace(results[0], content=text),), message.name)
@@ -361,7 +361,7 @@ def find_message(message: Message, messages: tuple[Message, ...]) -> int:
         for place in range(len(messages) - 1, -1, -1):
             if same(messages[place]):
                 return place
-    raise ConfigError("this message is not in the conversation. To do: pass one of its .messages.")
+    raise ConfigError("this message is not in the conversation. Pass one of its .messages.")
 
 
 def check_model(model: object) -> str | None:
@@ -369,7 +369,7 @@ def check_model(model: object) -> str | None:
     if model is None or isinstance(model, str):
         return model
     raise ConfigError(
-        f"the model of a conversation is text, not {type(model).__name__}. To do: pass several models to a question "
+        f"the model of a conversation is text, not {type(model).__name__}. Pass several models to a question "
         "(model=[…]), or name them in [fallbacks] of the settings."
     )
 
@@ -378,14 +378,14 @@ def check_system(text: object) -> str | None:
     """Return the system prompt. Raises if it is not text, since requests would silently leave it out."""
     if text is None or isinstance(text, str):
         return text
-    raise ConfigError(f"system is text, not {type(text).__name__}. To do: join its parts into one.")
+    raise ConfigError(f"system is text, not {type(text).__name__}. Join its parts into one.")
 
 
 def open_stored(store: Store | None, name: str | None) -> StoredConversation | None:
     """The place of a conversation in a store; None without a store. Raises ConfigError for a name without a store."""
     if store is None:
         if name is not None:
-            raise ConfigError("name= is the name of a conversation in a store. To do: pass store= as well.")
+            raise ConfigError("name= is the name of a conversation in a store. Pass store= as well.")
         return None
     return StoredConversation(store, _make_name() if name is None else name)
 

@@ -60,7 +60,7 @@ def read_json(document: str | bytes) -> SavedConversation:
         metadata = msgspec.convert(read.metadata, _Metadata)
     except msgspec.ValidationError:
         raise ConfigError(
-            "the head of the saved conversation cannot be read. To do: check whether the file was edited."
+            "the head of the saved conversation cannot be read. Check whether the file was edited."
         ) from None
     return SavedConversation(read.messages, read.system, metadata.model, metadata.usage)
 
@@ -85,12 +85,12 @@ def write_file(path: str | os.PathLike[str], content: bytes) -> None:
         if _is_device(target):
             raise ConfigError(
                 f"the conversation cannot be saved to {place}, which is a device or a pipe: a file would replace it. "
-                "To do: name a file."
+                "Name a file."
             )
         replace_file(target, content)
     except (OSError, ValueError) as problem:
         raise ConfigError(
-            f"the conversation cannot be saved to {place}: {_describe(problem)}. To do: name a file in a "
+            f"the conversation cannot be saved to {place}: {_describe(problem)}. Name a file in a "
             "folder that can be written to."
         ) from None
 
@@ -128,7 +128,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         return place.read_bytes()
     except (OSError, ValueError) as problem:
         raise ConfigError(
-            f"the conversation {place} cannot be read: {_describe(problem)}. To do: name a file that save() wrote."
+            f"the conversation {place} cannot be read: {_describe(problem)}. Name a file that save() wrote."
         ) from None
 
 
@@ -137,7 +137,7 @@ def _expand_home(path: str | os.PathLike[str]) -> Path:
         return Path(path).expanduser()
     except RuntimeError:  # "~name" of an unknown user.
         raise ConfigError(
-            f"the conversation {os.fspath(path)} is in a home folder that does not exist. To do: name another file."
+            f"the conversation {os.fspath(path)} is in a home folder that does not exist. Name another file."
         ) from None
 
 

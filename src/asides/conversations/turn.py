@@ -31,7 +31,7 @@ class Turn:
         self.is_recorded = False
         """Whether the question and the answer are in the conversation now."""
         if not self._before and not question:
-            raise ConfigError("the conversation is empty. To do: ask something.")
+            raise ConfigError("the conversation is empty. Ask something.")
         # Calls without a result get one before the new message.
         self._new = add_missing_results(question, after=self._before) if question else ()
         self.messages = (*self._before, *self._new)
@@ -49,7 +49,7 @@ class Turn:
         if self._history.messages is not self._before:
             self.drop()
             raise ConfigError(
-                "the conversation changed after this stream was made. To do: read a stream before asking the next "
+                "the conversation changed after this stream was made. Read a stream before asking the next "
                 "question, or make a new one."
             )
 

@@ -195,7 +195,7 @@ def _read_state(connection: Connection, url: str) -> TablesState:
         if oldest > max(known):
             raise StoreError(
                 f"the tables of {describe_url(url)} are of a newer asides: its step {write_label(number, name)} needs "
-                f"a version that knows step {oldest:04}, and this one knows up to {max(known):04}. To do: upgrade "
+                f"a version that knows step {oldest:04}, and this one knows up to {max(known):04}. Upgrade "
                 "asides, or use another database."
             )
     missing = tuple(migration for migration in list_migrations() if migration.number not in done)
@@ -208,8 +208,8 @@ def _lock(connection: Connection, url: str, patience: float) -> None:
     while connection.execute("SELECT pg_try_advisory_xact_lock(%s)", (_LOCK,)).fetchone() != (True,):
         if time.monotonic() >= deadline:
             raise StoreError(
-                f"another process has been changing the tables of {describe_url(url)} for {patience:g} seconds. To do: "
-                "wait for it and try again, or look in pg_stat_activity for what it waits for."
+                f"another process has been changing the tables of {describe_url(url)} for {patience:g} seconds. "
+                "Wait for it and try again, or look in pg_stat_activity for what it waits for."
             )
         time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
     # Changing a table waits for the transactions that use it. One that never ends must not block it for ever.
@@ -223,8 +223,8 @@ def _check_encoding(connection: Connection, url: str) -> None:
     encoding = found.decode() if isinstance(found, bytes) else found
     if encoding != "UTF8":
         raise StoreError(
-            f"the database {describe_url(url)} has the encoding {encoding}, which cannot hold every text. To do: "
-            "create another one with ENCODING 'UTF8' TEMPLATE template0."
+            f"the database {describe_url(url)} has the encoding {encoding}, which cannot hold every text. "
+            "Create another one with ENCODING 'UTF8' TEMPLATE template0."
         )
 
 
@@ -257,23 +257,23 @@ def _to_store_error(problem: psycopg.Error, url: str, was_open: bool) -> StoreEr
     name = describe_url(url)
     match problem:
         case errors.LockNotAvailable():
-            text = f"the tables of {name} are in use by a transaction that does not end. To do: end it, and try again."
+            text = f"the tables of {name} are in use by a transaction that does not end. End it, and try again."
         case errors.InsufficientPrivilege():
             from asides.database.postgres_attempts import explain_missing_right
 
             text = explain_missing_right(name)
         case errors.ReadOnlySqlTransaction():
-            text = f"the database {name} can only be read. To do: use the primary server, not a standby."
+            text = f"the database {name} can only be read. Use the primary server, not a standby."
         case errors.DuplicateTable() | errors.DuplicateObject() | errors.UndefinedColumn():
             text = (
-                f"the schema {SCHEMA} of {name} has tables of another program. To do: use another database, or rename "
+                f"the schema {SCHEMA} of {name} has tables of another program. Use another database, or rename "
                 "that schema."
             )
         case psycopg.OperationalError() if problem.sqlstate is None or problem.sqlstate.startswith(("08", "57P")):
             return quote_failure(name, problem, was_open=was_open)
         case psycopg.ProgrammingError() if problem.sqlstate is None:
             text = (
-                "the URL of the store is no URL of PostgreSQL. To do: write it as postgresql://user@host:5432/name, "
+                "the URL of the store is no URL of PostgreSQL. Write it as postgresql://user@host:5432/name, "
                 "special characters in a password as percent codes, such as %40 for @, and only options of "
                 "PostgreSQL after the ?."
             )

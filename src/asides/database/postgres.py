@@ -211,5 +211,5 @@ def check_package() -> None:
     """Raise ConfigError if psycopg is not installed."""
     if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
         raise ConfigError(
-            "a store in PostgreSQL needs psycopg, which is not installed. To do: pip install 'asides[postgres]'."
+            "a store in PostgreSQL needs psycopg, which is not installed. Run pip install 'asides[postgres]'."
         )

@@ -41,16 +41,16 @@ class Attempts:
         self._count += 1
         if isinstance(problem, UnicodeEncodeError):
             raise StoreError(
-                "the store cannot take half a character (a lone surrogate). To do: look for one in the names, the "
+                "the store cannot take half a character (a lone surrogate). Look for one in the names, the "
                 "model and the system prompt."
             ) from None
         if isinstance(problem, psycopg.DataError) and problem.sqlstate is None:
             raise StoreError(
-                "PostgreSQL cannot take a NUL character (U+0000) in a text. To do: look for one in the names, the "
+                "PostgreSQL cannot take a NUL character (U+0000) in a text. Look for one in the names, the "
                 "title, the model and the system prompt."
             ) from None
         if isinstance(problem, psycopg_pool.PoolClosed):
-            raise StoreUnavailable(f"the database {self._name} was closed. To do: open it again.") from None
+            raise StoreUnavailable(f"the database {self._name} was closed. Open it again.") from None
         if not isinstance(problem, psycopg.Error):
             raise problem
         has_time = self._count < _MOST_ATTEMPTS and time.monotonic() < self.deadline
@@ -65,17 +65,17 @@ class Attempts:
             raise self._outage.build_error() from None
         elif isinstance(problem, errors.QueryCanceled):
             raise StoreUnavailable(
-                f"the database {self._name} did not end a statement in time. To do: try again, and look for what keeps "
+                f"the database {self._name} did not end a statement in time. Try again, and look for what keeps "
                 "it busy."
             ) from None
         elif isinstance(problem, _LACKS_TABLES):
             raise StoreUnavailable(
-                f"the database {self._name} lacks tables of asides. To do: run `asides store migrate`."
+                f"the database {self._name} lacks tables of asides. Run `asides store migrate`."
             ) from None
         elif isinstance(problem, errors.InsufficientPrivilege):
             raise StoreError(explain_missing_right(self._name)) from None
         raise StoreError(
-            f"the database {self._name} failed: {type(problem).__name__} ({problem.sqlstate}). To do: check its log."
+            f"the database {self._name} failed: {type(problem).__name__} ({problem.sqlstate}). Check its log."
         ) from None
 
     def _raise_lost(self, problem: psycopg.Error, has_time: bool) -> None:
@@ -95,7 +95,7 @@ class Attempts:
 def explain_missing_right(name: str) -> str:
     """What to do for a user who may not create or use our tables in this database."""
     return (
-        f"the user may not create or use the tables of {name}. To do: let a user who may create a schema there run "
+        f"the user may not create or use the tables of {name}. Let a user who may create a schema there run "
         "`asides store migrate`, and grant this user USAGE on the schema asides, SELECT, INSERT, UPDATE and DELETE on "
         "all tables in it, and SELECT, USAGE and UPDATE on all sequences in it."
     )

@@ -179,7 +179,7 @@ def quote_failure(name: str, problem: Exception, *, was_open: bool = False) -> S
 
 
 def _build_error(name: str, reason: str) -> StoreUnavailable:
-    return StoreUnavailable(f"the database {name} {reason}. To do: {_ADVICE.get(reason, _USUAL_ADVICE)}.")
+    return StoreUnavailable(f"the database {name} {reason}. {_ADVICE.get(reason, _USUAL_ADVICE)}.")
 
 
 def _find_reason(problem: Exception, unknown: str = SILENT) -> str:

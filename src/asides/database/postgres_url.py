@@ -44,19 +44,19 @@ def read_url(url: str) -> PostgresUrl:
         pairs = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
         raise ConfigError(
-            "the URL of the store cannot be read. To do: write it as postgresql://user@host:5432/name, and special "
+            "the URL of the store cannot be read. Write it as postgresql://user@host:5432/name, and special "
             "characters in a password as percent codes, such as %40 for @."
         ) from None
     if not is_postgres_url(url):
         scheme, has_scheme, _ = url.partition("://")
         what = f"begins with {scheme[:20]}://" if has_scheme else "has no ://"
         raise ConfigError(
-            f"the setting store (ASIDES_STORE) {what}, and is no PostgreSQL database. To do: write "
+            f"the setting store (ASIDES_STORE) {what}, and is no PostgreSQL database. Write "
             "postgresql://user@host/name."
         )
     said = [value.lower() for key, value in pairs if key == _POOLER]
     if any(value not in _TRUE + _FALSE for value in said):
-        raise ConfigError(f"{_POOLER}= of the store {name} is neither true nor false. To do: write one of them.")
+        raise ConfigError(f"{_POOLER}= of the store {name} is neither true nor false. Write one of them.")
     # libpq knows schemes in small letters only.
     url = f"{parts.scheme}://{url.partition('://')[2]}"
     if said:

@@ -77,7 +77,7 @@ class SqliteFile:
         deadline = time.monotonic() + self._patience
         if begin == WRITE and self._opened and _identify(self.path) != self._opened[0]:
             raise StoreError(
-                f"the store {self.path} was deleted, moved or replaced while it was in use. To do: put it back, or "
+                f"the store {self.path} was deleted, moved or replaced while it was in use. Put it back, or "
                 "begin again with another one."
             )
         while True:
@@ -89,12 +89,12 @@ class SqliteFile:
                     raise _to_store_error(problem, self.path, self._patience) from None
             except UnicodeEncodeError:
                 raise StoreError(
-                    "the store cannot take half a character (a lone surrogate). To do: look for one in the name, the "
+                    "the store cannot take half a character (a lone surrogate). Look for one in the name, the "
                     "model and the system prompt of the conversation."
                 ) from None
             except OverflowError:
                 raise StoreError(
-                    "the store cannot take a whole number above 64 bits. To do: look for one in what is stored."
+                    "the store cannot take a whole number above 64 bits. Look for one in what is stored."
                 ) from None
             except UnicodeDecodeError:
                 raise _build_damage_error(self.path) from None
@@ -133,7 +133,7 @@ def _resolve_path(path: str) -> str:
 
 
 def _build_path_error(path: str, reason: str) -> StoreError:
-    return StoreError(f"there cannot be a store at {path!r}: {reason}. To do: name another path.")
+    return StoreError(f"there cannot be a store at {path!r}: {reason}. Name another path.")
 
 
 @contextmanager
@@ -260,7 +260,7 @@ def _create_file(path: Path) -> None:
     this is the file that it points to.
     """
     if not path.parent.is_dir():
-        raise StoreError(f"the folder of the store {path} does not exist. To do: create it, or name another place.")
+        raise StoreError(f"the folder of the store {path} does not exist. Create it, or name another place.")
     with suppress(OSError):  # The file exists, or SQLite will report the problem.
         os.close(os.open(os.path.realpath(path), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
@@ -282,34 +282,33 @@ def _to_store_error(problem: sqlite3.Error, path: str, patience: float) -> Store
     match None if code is None else code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             text = (
-                f"the store {path} was busy with other writers for {patience:g} seconds. To do: try again, or raise "
-                "patience="
+                f"the store {path} was busy with other writers for {patience:g} seconds. Try again, or raise patience="
             )
         case sqlite3.SQLITE_CANTOPEN if Path(path).is_dir():
-            text = f"the store {path} is a folder. To do: name a file"
+            text = f"the store {path} is a folder. Name a file"
         case sqlite3.SQLITE_CANTOPEN:
             text = (
-                f"the store {path} cannot be opened. To do: allow reading and writing of the file and its folder, or "
+                f"the store {path} cannot be opened. Allow reading and writing of the file and its folder, or "
                 "name another place"
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
             text = (
-                f"the store {path} cannot be written to. To do: allow writing to the file, to its folder, and to the "
+                f"the store {path} cannot be written to. Allow writing to the file, to its folder, and to the "
                 "files beside it that end with -wal and -shm; or name another place"
             )
         case sqlite3.SQLITE_NOTADB:
-            text = f"{path} is not a database. To do: use another file, or move this one away"
+            text = f"{path} is not a database. Use another file, or move this one away"
         case sqlite3.SQLITE_CORRUPT:
             return _build_damage_error(path)
         case sqlite3.SQLITE_FULL:
-            text = f"there is no room left on the disk of the store {path}. To do: make some; what it has is safe"
+            text = f"there is no room left on the disk of the store {path}. Make some; what it has is safe"
         case _:
-            text = f"the store {path} failed: {problem}. To do: check the disk and the file"
+            text = f"the store {path} failed: {problem}. Check the disk and the file"
     return StoreError(f"{text}.")
 
 
 def _build_damage_error(path: str) -> StoreError:
     return StoreError(
-        f"the store {path} is damaged. To do: restore it from a backup, or move it away and save what can be saved "
+        f"the store {path} is damaged. Restore it from a backup, or move it away and save what can be saved "
         "with the .recover command of sqlite3."
     )

@@ -53,7 +53,7 @@ def find_dialect(name: str) -> Dialect:
     found = _registered.get(name) or _list_installed().get(name)
     if found is None:
         raise Unsupported(
-            f"no dialect is called {name!r}; there are {', '.join(list_dialects())}. To do: register your own with "
+            f"no dialect is called {name!r}; there are {', '.join(list_dialects())}. Register your own with "
             "register_dialect(name, dialect)."
         )
     return _validate(name, _load(name, found) if isinstance(found, str) else found)
@@ -193,7 +193,7 @@ def _validate(name: str, dialect: Any) -> Dialect:
     missing = [method for method in methods if not callable(getattr(dialect, method, None))]
     if missing:
         raise ConfigError(
-            f"the dialect {name!r} lacks {', '.join(missing)}. To do: have every method of "
+            f"the dialect {name!r} lacks {', '.join(missing)}. Have every method of "
             "asides.dialects.dialect.Dialect, the server half too."
         )
     if getattr(dialect, "name", None) != name:

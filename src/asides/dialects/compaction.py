@@ -112,7 +112,7 @@ def read_compacted(body: bytes, target: Target) -> tuple[list[dict[str, Any]], U
         read = None
     if read is None or not read.output:
         raise ProtocolError(
-            f"the response of {target.provider.name} is no compaction. To do: check the base URL; this server may not "
+            f"the response of {target.provider.name} is no compaction. Check the base URL; this server may not "
             "have one. conversation.compact(over) lets a model sum up.",
             dialect=target.dialect,
         )

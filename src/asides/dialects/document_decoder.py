@@ -205,7 +205,7 @@ class DocumentDecoder:
             self._decode_late(rest, events)
         if documents > self.max_documents:
             raise ProtocolError(
-                f"the reply has more than {self.max_documents} events, the limit for one. To do: set reply_limits= if "
+                f"the reply has more than {self.max_documents} events, the limit for one. Set reply_limits= if "
                 "you expect more."
             )
 

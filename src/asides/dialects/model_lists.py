@@ -95,7 +95,7 @@ def read_list(body: bytes, *names: str, beside: frozenset[str] | None = None) ->
         lists.append([])
     found = next((value for value in lists if isinstance(value, list)), None)
     if found is None:
-        raise ProtocolError("the response is not a list of models. To do: check the base URL.", payload=body)
+        raise ProtocolError("the response is not a list of models. Check the base URL.", payload=body)
     return [Entry(entry) for entry in found], around
 
 
@@ -259,7 +259,7 @@ class _NoModelList:
     def build_request(self, target: Target, after: str | None = None) -> HttpRequest:  # noqa: ARG002 - as every list
         raise Unsupported(
             f"{target.provider.name} cannot be asked for its models here: only Bedrock's control plane lists them, and "
-            "asides does not call it. To do: `aws bedrock list-foundation-models`."
+            "asides does not call it. Run `aws bedrock list-foundation-models`."
         )
 
     def read_page(self, body: bytes) -> ModelPage:

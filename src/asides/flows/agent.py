@@ -317,7 +317,7 @@ class Run(Generic[Output]):
         most = self._config.limits.tool_calls
         if most is not None and self._calls_run + turn.run_count > most:
             raise LimitReached(
-                f"{self._model} asked for more than {most} tool calls. To do: raise Limits(tool_calls=…); .result has "
+                f"{self._model} asked for more than {most} tool calls. Raise Limits(tool_calls=…); .result has "
                 "the run so far.",
                 limit="tool_calls",
             )
@@ -357,13 +357,13 @@ class Run(Generic[Output]):
         limits = self._config.limits
         if limits.turns is not None and len(self._done) + self._recovered >= limits.turns:
             raise TooManyTurns(
-                f"{self._model} did not finish in {limits.turns} turns. To do: raise Limits(turns=…), or go on from "
+                f"{self._model} did not finish in {limits.turns} turns. Raise Limits(turns=…), or go on from "
                 ".result.messages.",
                 limit="turns",
             )
         if limits.tokens is not None and self._tokens >= limits.tokens:
             raise LimitReached(
-                f"{self._model} has used {self._tokens} tokens of {limits.tokens}. To do: raise Limits(tokens=…), or "
+                f"{self._model} has used {self._tokens} tokens of {limits.tokens}. Raise Limits(tokens=…), or "
                 "go on from .result.messages.",
                 limit="tokens",
             )
@@ -382,7 +382,7 @@ class Run(Generic[Output]):
         left = most - (now - self._began)
         if left <= 0:
             raise LimitReached(
-                f"{self._model} did not finish within {most:g} seconds. To do: raise Limits(seconds=…), or go on from "
+                f"{self._model} did not finish within {most:g} seconds. Raise Limits(seconds=…), or go on from "
                 ".result.messages.",
                 limit="seconds",
             )

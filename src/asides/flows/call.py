@@ -184,7 +184,7 @@ def fit_compaction(
     name, dialect = target.provider.name, target.dialect
     if on_conflict == "raise":
         raise Unsupported(
-            f"{name} is not known to compact conversations itself ({dialect}). To do: use conversation.compact(), "
+            f"{name} is not known to compact conversations itself ({dialect}). Use conversation.compact(), "
             "endpoint='responses' where the provider has it, or on_conflict='adjust', which leaves it out."
         )
     notice = Notice("compaction_not_sent", f"{name} is not known to compact conversations itself", "compaction")

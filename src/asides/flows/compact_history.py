@@ -37,7 +37,7 @@ def compact_history(call: Call, *, jitter: Callable[[], float] = random.random) 
     target = call.target
     if target.dialect != RESPONSES or not target.quirks.compacts:
         raise Unsupported(
-            f"{target.provider.name} is not known to compact a history on its own ({target.dialect}). To do: let a "
+            f"{target.provider.name} is not known to compact a history on its own ({target.dialect}). Let a "
             "model sum up, with by='model', or ask with compaction=, where the provider does it while it answers."
         )
     try:

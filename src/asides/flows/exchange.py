@@ -135,7 +135,7 @@ class ResponseReader:
         events = self.feed(data) if data and not self._broken else []
         if not self._broken:
             problem = f"the reply has more than {self._limits.reply_bytes} bytes, the limit for one"
-            self._break(ProtocolError(f"{problem}. To do: set reply_limits= if you expect more."), in_step=True)
+            self._break(ProtocolError(f"{problem}. Set reply_limits= if you expect more."), in_step=True)
         self._left = -1
         return events
 

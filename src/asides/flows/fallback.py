@@ -109,7 +109,7 @@ def build_in_order(
 def _explain_stored(option: str, call: Call) -> ConfigError:
     return ConfigError(
         f"{option}= is known to {call.target.provider.name} alone; another provider would answer without the "
-        "conversation. To do: pass the messages, or name models of one provider."
+        "conversation. Pass the messages, or name models of one provider."
     )
 
 
@@ -117,9 +117,9 @@ def _check_prompt(model: ModelLike | None, prompt: PromptLike | None) -> None:
     if prompt is not None:
         return
     if model is None:
-        raise ConfigError("there is no prompt. To do: pass one, as ask(model, prompt), or ask(prompt=…).")
+        raise ConfigError("there is no prompt. Pass one, as ask(model, prompt), or ask(prompt=…).")
     raise ConfigError(
-        "there is no prompt: the first argument is the model. To do: write ask(model, prompt); for the model of the "
+        "there is no prompt: the first argument is the model. Write ask(model, prompt); for the model of the "
         "settings, ask(prompt=…)."
     )
 
@@ -132,14 +132,14 @@ def _read_names(builder: CallBuilder, model: ModelLike | None) -> tuple[tuple[st
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
         return (model,), ()  # type: ignore[return-value] # find_target explains what is wrong with it
     if not model:
-        raise UnknownModel("the list of models is empty. To do: name at least one, as provider:model.")
+        raise UnknownModel("the list of models is empty. Name at least one, as provider:model.")
     return tuple(model), ()
 
 
 def raise_for_no_model() -> NoReturn:
     """Raise the error of a call without a model."""
     raise UnknownModel(
-        "no model was named. To do: name one as provider:model, in the call (model=), for the conversation or the "
+        "no model was named. Name one as provider:model, in the call (model=), for the conversation or the "
         'agent, or in the settings (ASIDES_MODEL, or model = "…" in asides.toml).'
     )
 

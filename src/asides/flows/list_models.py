@@ -49,9 +49,7 @@ def list_models(call: ModelListCall, *, jitter: Callable[[], float] = random.ran
 def _list_pages(call: ModelListCall, jitter: Callable[[], float]) -> Flow[tuple[ModelInfo, ...]]:
     target = call.target
     if target.launches and target.provider.launcher not in (OWN_STAGE, RUNNING_STAGE):
-        raise Unsupported(
-            f"{target.provider.name} starts a server for each model, and none has a list. To do: name a model."
-        )
+        raise Unsupported(f"{target.provider.name} starts a server for each model, and none has a list. Name a model.")
     dialect = find_dialect(target.dialect)
     found: dict[str, ModelInfo] = {}
     after: str | None = None
@@ -102,7 +100,7 @@ def _read_page(dialect: Dialect, target: Target, head: Head, body: bytes) -> Mod
         if msgspec.json.decode(body, type=_ErrorBody).error is not None:
             raise decode_error(dialect, head, body, target)
     raise ProtocolError(
-        f"the response of {target.provider.name} is no list of models. To do: check the base URL; this server may "
+        f"the response of {target.provider.name} is no list of models. Check the base URL; this server may "
         "not have a list.",
         dialect=dialect.name,
         payload=problem.payload,

@@ -53,7 +53,7 @@ class OpenQuestions:
         if on_progress is not None and not callable(on_progress):
             raise ConfigError("on_progress is a function that takes a Progress.")
         if iscoroutinefunction(on_progress):
-            raise ConfigError("on_progress is called, not awaited. To do: write def in place of async def.")
+            raise ConfigError("on_progress is called, not awaited. Write def in place of async def.")
         self._on_progress = on_progress
         self._total = total
         self._taken = self._done = self._failed = 0
@@ -118,7 +118,7 @@ def check_prompts(prompts: object) -> int | None:
     is_one = isinstance(prompts, (str, bytes, Message, Prompt, Mapping, Reply)) or hasattr(prompts, "messages")
     if is_one or not isinstance(prompts, (Iterable, AsyncIterable)):
         raise ConfigError(
-            f"prompts is a list of prompts, not {type(prompts).__name__}. To do: pass a list, or ask() for one prompt."
+            f"prompts is a list of prompts, not {type(prompts).__name__}. Pass a list, or ask() for one prompt."
         )
     return len(prompts) if hasattr(prompts, "__len__") else None  # type: ignore[arg-type]
 

@@ -135,7 +135,7 @@ class OutputFormat(Generic[Output]):
             target = self._call.target
             error = InvalidOutput(
                 f"{target.provider.name}:{target.model} gave no answer in the requested form in "
-                f"{self._config.attempts + 1} attempts. To do: raise attempts=, ask for something simpler, or use "
+                f"{self._config.attempts + 1} attempts. Raise attempts=, ask for something simpler, or use "
                 "another model; .partial has its last reply.",
             )
             error.partial = reply

@@ -99,7 +99,7 @@ def find_problem(reply: Reply, option: str = "--schema") -> AsidesError | None:
         # The first lines say what is wrong, and where; the last ones are for the model.
         lines = (error.feedback or "").splitlines()
         place = to_line((lines[1:] or lines or [""])[0])
-        return InvalidOutput(f"the answer does not fit {option} ({place}). To do: ask again, or ask another model.")
+        return InvalidOutput(f"the answer does not fit {option} ({place}). Ask again, or ask another model.")
     except AsidesError as error:
         return error
     return None

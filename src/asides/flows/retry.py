@@ -71,7 +71,7 @@ def decode_error(dialect: Dialect, head: Head, body: bytes, target: Target) -> P
         location = quote_message(head.headers.get("location", "another address").partition("?")[0])
         return ProviderError(
             f"{target.provider.name} answered {head.status} and points to {location}. Redirects are not followed, "
-            "since they would carry the key along. To do: set base_url= to the new address.",
+            "since they would carry the key along. Set base_url= to the new address.",
             status=head.status,
         )
     body = body[:ERROR_BODY_LIMIT]

@@ -77,7 +77,7 @@ class ToolTurn:
         if self._failure is not None:
             call, problem = self._failure
             raise ToolFailed(
-                f"the tool {call.name} raised {type(problem).__name__}, which it declares fatal. To do: see __cause__; "
+                f"the tool {call.name} raised {type(problem).__name__}, which it declares fatal. See __cause__; "
                 ".result has the run so far.",
                 call,
             ) from problem

@@ -92,18 +92,18 @@ def from_document(document: bytes | str) -> Document:
     version = fields.get(_NAME)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ConfigError(
-            "this is no saved conversation: it names no version. To do: pass a document of to_document; for lists of "
+            "this is no saved conversation: it names no version. Pass a document of to_document; for lists of "
             "messages in other formats use import_messages."
         )
     if version > VERSION:
         raise ConfigError(
             f"this conversation was saved by a later asides (version {version} of the document; this one reads up to "
-            f"{VERSION}). To do: upgrade asides, or save it again with the older one."
+            f"{VERSION}). Upgrade asides, or save it again with the older one."
         )
     notices = [_build_later_notice("field", name) for name in fields if name not in _FIELDS]
     found = fields.get("messages")
     if not isinstance(found, list):
-        raise ConfigError("the saved conversation has no list of messages. To do: check whether the file was cut.")
+        raise ConfigError("the saved conversation has no list of messages. Check whether the file was cut.")
     messages = tuple(_parse_message(each, f"messages[{place}]", notices) for place, each in enumerate(found))
     try:
         head = msgspec.convert({name: fields[name] for name in _FIELDS[1:-1] if name in fields}, _Head)
@@ -132,7 +132,7 @@ def _encode(value: dict[str, Any]) -> bytes:
         return msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         raise ConfigError(
-            "the conversation cannot be written as JSON. To do: look in metadata and in the arguments of calls for a "
+            "the conversation cannot be written as JSON. Look in metadata and in the arguments of calls for a "
             "value that JSON cannot hold, or for text with half a character (a lone surrogate)."
         ) from None
 
@@ -172,21 +172,19 @@ def _parse_object(document: bytes | str) -> dict[str, Any]:
     try:
         fields = msgspec.json.decode(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ConfigError(
-            "the saved conversation is not JSON. To do: check whether the file was cut or edited."
-        ) from None
+        raise ConfigError("the saved conversation is not JSON. Check whether the file was cut or edited.") from None
     if not isinstance(fields, dict):
-        raise ConfigError("the saved conversation is no JSON object. To do: pass a document of to_document.")
+        raise ConfigError("the saved conversation is no JSON object. Pass a document of to_document.")
     return fields
 
 
 def _parse_message(value: object, where: str, notices: list[Notice]) -> Message:
     if not isinstance(value, dict):
-        raise ConfigError(f"{where} is no object. To do: check whether the file was edited.")
+        raise ConfigError(f"{where} is no object. Check whether the file was edited.")
     notices += [_build_later_notice("field", name) for name in value if name not in _MESSAGE_FIELDS]
     parts = value.get("parts", [])
     if not isinstance(parts, list):
-        raise ConfigError(f"{where} has no list of parts. To do: check whether the file was edited.")
+        raise ConfigError(f"{where} has no list of parts. Check whether the file was edited.")
     try:
         message = msgspec.convert({**value, "parts": [], "source": None}, Message)
         source = None if value.get("source") is None else msgspec.convert(value["source"], Source)
@@ -198,7 +196,7 @@ def _parse_message(value: object, where: str, notices: list[Notice]) -> Message:
 
 def _parse_part(value: object, where: str, notices: list[Notice]) -> Part:
     if not isinstance(value, dict) or not isinstance(tag := value.get("type"), str):
-        raise ConfigError(f"{where} has no type. To do: check whether the file was edited.")
+        raise ConfigError(f"{where} has no type. Check whether the file was edited.")
     kind = _TAGS.get(tag)
     if kind is None:
         notices.append(_build_later_notice("part", tag))
@@ -224,4 +222,4 @@ def _build_read_error(where: str, problem: msgspec.ValidationError) -> ConfigErr
     # The text of the problem may quote the value, so only the place is taken from it.
     found = _WHERE.search(str(problem))
     place = f" at {found[1]}" if found else ""
-    return ConfigError(f"{where} cannot be read{place}. To do: check whether the file was edited.")
+    return ConfigError(f"{where} cannot be read{place}. Check whether the file was edited.")

@@ -36,7 +36,7 @@ def parse_format(name: object) -> MessageFormat:
     for each in known:
         if isinstance(name, str) and name.lower() in (each, *each.split("_")):
             return each
-    raise ConfigError(f"the format {name!r} is not known. To do: use openai, anthropic or responses.")
+    raise ConfigError(f"the format {name!r} is not known. Use openai, anthropic or responses.")
 
 
 def export_messages(

@@ -204,7 +204,7 @@ def replace_refused(
         kind = _find_refused(part, facts) if isinstance(part, (Image, File)) else None
         if kind is not None:
             raise Unsupported(
-                f"{model_name} takes no {_WORDS[kind]}, and the question has one. To do: leave it out, ask one that "
+                f"{model_name} takes no {_WORDS[kind]}, and the question has one. Leave it out, ask one that "
                 f"{'sees' if kind == 'picture' else 'takes it'}, or pass on_conflict='adjust'."
             )
     for each in sorted(refused, key=list(_WORDS).index):

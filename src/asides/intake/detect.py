@@ -235,7 +235,7 @@ class DialectDetector:
     def _explain(self) -> ProtocolError | ConnectionLost:
         head = self._framing.head
         if not head:
-            return ConnectionLost("the body is empty, so there is nothing to recognise. To do: record it again.")
+            return ConnectionLost("the body is empty, so there is nothing to recognise. Record it again.")
         own = dialects.list_third_party()
         advice = "name the dialect" + (f" ({', '.join(own)} of your packages are never guessed)" if own else "")
         if self._fields is None:
@@ -243,7 +243,7 @@ class DialectDetector:
             return ProtocolError(f"the body is in no dialect that asides knows: {what}.", payload=head)
         tried = "; ".join(f"{name}: {marks.lacking}" for name, marks in _MARKS.items())
         return ProtocolError(
-            f"the body is JSON, but in no dialect that asides knows. Tried {tried}. To do: check that it is a response "
+            f"the body is JSON, but in no dialect that asides knows. Tried {tried}. Check that it is a response "
             f"of a chat, or {advice}.",
             payload=head,
         )
@@ -267,17 +267,17 @@ def _parse(document: bytes) -> Iterator[_Document]:
 def _describe_bytes(head: bytes, framing: Framing) -> str:
     """A description of a body without a JSON object."""
     if head.startswith(b"HTTP/"):
-        return "it begins with HTTP headers. To do: record only what follows them (curl without -i)"
+        return "it begins with HTTP headers. Record only what follows them (curl without -i)"
     if head.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x9c")):
-        return "it is compressed. To do: decompress it first, or record it with Accept-Encoding: identity"
+        return "it is compressed. Decompress it first, or record it with Accept-Encoding: identity"
     if head.lstrip()[:1] == b"<":
-        return "it is HTML or XML, such as the page of a proxy. To do: look at it, and check the base URL"
+        return "it is HTML or XML, such as the page of a proxy. Look at it, and check the base URL"
     if framing.looks_like_sse:
-        return "it is a stream of events, and none of them holds a JSON object. To do: check that it is whole"
+        return "it is a stream of events, and none of them holds a JSON object. Check that it is whole"
     if framing.form in ("json", "lines", "aws"):
         begins = "AWS frames do" if framing.form == "aws" else "JSON does"
-        return f"it begins as {begins}, and holds no object with fields. To do: check that it is whole"
-    return "it is neither JSON, nor lines of JSON, nor server-sent events, nor AWS frames. To do: look at it"
+        return f"it begins as {begins}, and holds no object with fields. Check that it is whole"
+    return "it is neither JSON, nor lines of JSON, nor server-sent events, nor AWS frames. Look at it"
 
 
 def detect_dialect(body: bytes) -> str:
@@ -608,7 +608,7 @@ def detect_history(messages: Sequence[_Document], fields: _Document, list_name: 
     if len(found) > 1:
         marked = " and ".join(f"messages[{place}] of the format {form!r}" for form, place in found.items())
         raise ConfigError(
-            f"the messages are not of one format: {marked}. To do: name it with format_name=, or correct the list."
+            f"the messages are not of one format: {marked}. Name it with format_name=, or correct the list."
         )
     if found:
         return next(iter(found))

@@ -49,7 +49,7 @@ def refuse_unwritable() -> Generator[None]:
         if isinstance(problem, TypeError) and not str(problem).startswith(_UNWRITABLE):
             raise
         raise ConfigError(
-            "the messages cannot be written as JSON. To do: look for a value of a type that JSON does not have, for "
+            "the messages cannot be written as JSON. Look for a value of a type that JSON does not have, for "
             "text with half a character (a lone surrogate), or for objects nested without end."
         ) from None
 
@@ -71,7 +71,7 @@ def _find_list(value: object) -> tuple[list[Any], object]:
     if isinstance(value, (list, tuple)):
         return list(value), None
     raise ConfigError(
-        f"there are no messages in {type(value).__name__}. To do: pass a list of messages, or an object with messages, "
+        f"there are no messages in {type(value).__name__}. Pass a list of messages, or an object with messages, "
         "input or output."
     )
 
@@ -117,7 +117,7 @@ def parse_history(data: bytes) -> tuple[Any, bool]:
     """Parse a file: JSON or JSON lines. Returns the value, and True for lines."""
     text = decode_history(data).strip()
     if not text:
-        raise ConfigError("the file is empty. To do: name a file with a conversation.")
+        raise ConfigError("the file is empty. Name a file with a conversation.")
     if is_too_deep(text):
         raise ConfigError("the file is nested too deeply for a conversation.")
     with suppress(ValueError, RecursionError):
@@ -130,7 +130,7 @@ def parse_history(data: bytes) -> tuple[Any, bool]:
             lines.append(_parse(line))
         except (ValueError, RecursionError):
             raise ConfigError(
-                f"the file is neither JSON nor one JSON object in each line (line {number} is not). To do: check "
+                f"the file is neither JSON nor one JSON object in each line (line {number} is not). Check "
                 "whether it was cut."
             ) from None
     return lines, True
@@ -145,9 +145,7 @@ def decode_history(data: bytes) -> bytes:
     try:
         text.decode()
     except UnicodeDecodeError as problem:
-        raise ConfigError(
-            f"the file is not UTF-8 text (byte {problem.start} is not). To do: save it as UTF-8."
-        ) from None
+        raise ConfigError(f"the file is not UTF-8 text (byte {problem.start} is not). Save it as UTF-8.") from None
     return text
 
 

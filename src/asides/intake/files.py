@@ -24,7 +24,7 @@ def attach_files(messages: tuple[Message, ...], files: object) -> tuple[Message,
     """Put the files into the last user message, before its text. Raises if there is none."""
     place = find_question(messages)
     if place < 0:
-        raise ConfigError("files= goes with a question, and no message is a user's. To do: add one, user(…).")
+        raise ConfigError("files= goes with a question, and no message is a user's. Add one, user(…).")
     parts = attach(read_attachments(files), messages[place].parts)
     return (*messages[:place], msgspec.structs.replace(messages[place], parts=parts), *messages[place + 1 :])
 
@@ -35,8 +35,7 @@ def read_attachments(files: object) -> tuple[Part, ...]:
         files = (files,)
     if not isinstance(files, (list, tuple)):
         raise ConfigError(
-            f"files= is a list of files, not {describe_type(files)}. To do: write "
-            'files=["a.png", Path("b.pdf"), Image(…)].'
+            f'files= is a list of files, not {describe_type(files)}. Write files=["a.png", Path("b.pdf"), Image(…)].'
         )
     from asides.values.attachments import read_attachment
 

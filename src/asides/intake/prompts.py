@@ -79,7 +79,7 @@ def collect_items(items: Iterable[object]) -> tuple[object, ...]:
     collected: list[object] = []
     for item in items:
         if len(collected) >= _MAX_MESSAGES:
-            raise ConfigError(f"the prompt has more than {_MAX_MESSAGES:,} messages. To do: pass a list that ends.")
+            raise ConfigError(f"the prompt has more than {_MAX_MESSAGES:,} messages. Pass a list that ends.")
         collected.append(item)
         if len(collected) == 1:
             _open_items((item,))  # raises for the first piece of a stream
@@ -136,7 +136,7 @@ def _read_list(given: tuple[object, ...], after: Sequence[Message], *, each: boo
             message = _read_value(first, start)
             messages += () if message is None else (message,)
     if not messages:
-        raise ConfigError("the prompt has no message. To do: pass at least one.")
+        raise ConfigError("the prompt has no message. Pass at least one.")
     return tuple(messages)
 
 
@@ -167,7 +167,7 @@ def _read_value(item: object, place: int) -> Message | None:
     if isinstance(item, (list, tuple)) and item and all(map(_is_content, item)):
         return user([_read_content_item(inner) for inner in item])
     raise ConfigError(
-        f"messages[{place}] is {describe_type(item)}, not a message. To do: use user(…), text, a picture or a dict."
+        f"messages[{place}] is {describe_type(item)}, not a message. Use user(…), text, a picture or a dict."
     )
 
 
@@ -199,11 +199,11 @@ def _read_dicts(
     """Read dicts that follow each other, all in this format."""
     for place, item in enumerate(run, start):
         if item.get("content") and item.get("parts"):
-            raise ConfigError(f"messages[{place}]: there are both content and parts. To do: keep one of them.")
+            raise ConfigError(f"messages[{place}]: there are both content and parts. Keep one of them.")
         if item.get("parts") and not isinstance(item["parts"], (list, tuple)):
-            raise ConfigError(f'messages[{place}]: parts is a list. To do: write "content" for text.')
+            raise ConfigError(f'messages[{place}]: parts is a list. Write "content" for text.')
         if item.keys().isdisjoint(("role", "type", "parts")) and set(item) != {"id"}:
-            raise ConfigError(f'messages[{place}]: role is missing. To do: write {{"role": "user", "content": "…"}}.')
+            raise ConfigError(f'messages[{place}]: role is missing. Write {{"role": "user", "content": "…"}}.')
     if form != "openai_chat":
         waiting = _find_waiting(before) if form in ("gemini", "ollama") else []
         with refuse_unwritable():
@@ -273,7 +273,7 @@ def _read_object(value: Mapping[str, Any], after: Sequence[Message]) -> tuple[Me
         return import_messages(value, "responses")
     if unread := sorted(str(field) for field in value if field not in (name, *_SYSTEM_FIELDS)):
         raise ConfigError(
-            f"the prompt is a request with more fields: {', '.join(unread)}. To do: pass its {name} as the prompt, and "
+            f"the prompt is a request with more fields: {', '.join(unread)}. Pass its {name} as the prompt, and "
             "the other fields as options of ask."
         )
     held = value[name]
@@ -281,7 +281,7 @@ def _read_object(value: Mapping[str, Any], after: Sequence[Message]) -> tuple[Me
     first = () if system is None else _read_system(system)
     items = (held,) if isinstance(held, (str, Mapping)) else held
     if not _is_list(items):
-        raise ConfigError(f"{name} is a list of messages, not {describe_type(held)}. To do: pass a list.")
+        raise ConfigError(f"{name} is a list of messages, not {describe_type(held)}. Pass a list.")
     return (*first, *_read_list(tuple(items), (*after, *first), each=False))
 
 

@@ -36,9 +36,9 @@ class FoundReply(msgspec.Struct, frozen=True):
 def find_reply(obj: Any) -> FoundReply:
     """The response in an object, a dict or a list of them. Raises ConfigError if there is none."""
     if isinstance(obj, Message):
-        raise ConfigError("this is a message of asides already. To do: use it as it is, or its .parts.")
+        raise ConfigError("this is a message of asides already. Use it as it is, or its .parts.")
     if isinstance(obj, (str, bytes, bytearray, memoryview)):
-        raise ConfigError("read takes objects, not text or bytes. To do: asides.decode(None, body) reads a body.")
+        raise ConfigError("read takes objects, not text or bytes. For a body, use asides.decode(None, body).")
     if isinstance(obj, (list, tuple)):
         return _find_in_list(obj)
     return _find_in(recognise(obj))
@@ -57,14 +57,14 @@ def find_response_in(item: object) -> FoundReply | None:
 
 def _find_in(held: Held) -> FoundReply:
     if held.piece is not None:
-        raise ConfigError("this is one piece of a stream. To do: collect all of them, asides.read(list(stream)).")
+        raise ConfigError("this is one piece of a stream. Collect all of them, asides.read(list(stream)).")
     found = held.response
     if found is None and held.fields is not None:
         found = _wrap_message(held.fields)
     if found is None:
-        raise ConfigError(f"this is not what a model said. To do: {_ADVICE}.")
+        raise ConfigError(f"this is not what a model said. {_ADVICE}.")
     if (count := list_choices(*found)) > 1:
-        raise ConfigError(f"the response has {count} answers. To do: pass one of its choices or candidates.")
+        raise ConfigError(f"the response has {count} answers. Pass one of its choices or candidates.")
     return FoundReply(found[0], _encode(found[1]), held.turn)
 
 
@@ -124,7 +124,7 @@ def _wrap_items(items: list[Fields]) -> tuple[str, Fields]:
 
 def _find_in_list(given: Sequence[Any]) -> FoundReply:
     if not given:
-        raise ConfigError(f"the list is empty. To do: {_ADVICE}.")
+        raise ConfigError(f"the list is empty. {_ADVICE}.")
     if (added := _add_chunks(given)) is not None:
         return find_reply(added)
     all_held = [_recognise(item, place) for place, item in enumerate(given)]
@@ -138,7 +138,7 @@ def _find_in_list(given: Sequence[Any]) -> FoundReply:
     if len(items) == len(all_held) and (len(fields) == len(items) or _has_items(items)):
         dialect, document = _wrap_items(items)
         return FoundReply(dialect, _encode(document))
-    raise ConfigError(f"this is a list of messages, not one reply. To do: {_ADVICE}.")
+    raise ConfigError(f"this is a list of messages, not one reply. {_ADVICE}.")
 
 
 def _recognise(item: object, place: int) -> Held:
@@ -157,7 +157,7 @@ def _add_chunks(given: Any) -> Any:
         return reduce(add, given)
     except Exception as problem:  # noqa: BLE001 - code of the objects runs here
         raise ConfigError(
-            f"the chunks cannot be added: {type(problem).__name__}. To do: pass those of one stream, in order."
+            f"the chunks cannot be added: {type(problem).__name__}. Pass those of one stream, in order."
         ) from None
 
 

@@ -34,7 +34,7 @@ def explain_import(package: str, problem: ImportError) -> ImportError:
     """The error for an official package that is not installed, or that is not the one that we know."""
     if isinstance(problem, ModuleNotFoundError) and problem.name == package:
         words = f"asides.{package} needs the package {package}, which is not installed."
-        return ModuleNotFoundError(f"{words} To do: pip install 'asides[{package}]'", name=package)
+        return ModuleNotFoundError(f"{words} Run pip install 'asides[{package}]'", name=package)
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -42,7 +42,7 @@ def explain_import(package: str, problem: ImportError) -> ImportError:
     except PackageNotFoundError:
         found = "?"
     return ImportError(
-        f"asides.{package} does not know version {found} of the package {package}: {problem}. To do: pip install -U "
+        f"asides.{package} does not know version {found} of the package {package}: {problem}. Run pip install -U "
         f"'asides[{package}]'",
         name=package,
     )
@@ -68,9 +68,9 @@ def _check_client(client: Any, options: Any) -> None:
     """Raise unless the client uses our transport: a copy of a client has it from the first one."""
     if not isinstance(getattr(client, "_transport", None), (AsidesTransport, AsyncAsidesTransport)):
         raise ConfigError(
-            "http_client= carries requests to a server, and here asides answers them. To do: leave it out, or use the "
+            "http_client= carries requests to a server, and here asides answers them. Leave it out, or use the "
             "official class with http_client=httpx2.Client(transport=AsidesTransport()). Proxies and certificates are "
             "taken from the environment (HTTPS_PROXY, SSL_CERT_FILE)."
         )
     if options is not None:
-        raise ConfigError("the transport of http_client= has its own options. To do: pass asides= to the transport.")
+        raise ConfigError("the transport of http_client= has its own options. Pass asides= to the transport.")

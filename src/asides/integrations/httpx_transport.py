@@ -117,7 +117,7 @@ class AsyncAsidesTransport(_AsyncTransportOfBoth):
 
 
 _NO_LOOP = (
-    "asides awaits answers with asyncio, and no event loop of asyncio is running here: trio has its own. To do: run "
+    "asides awaits answers with asyncio, and no event loop of asyncio is running here: trio has its own. Run "
     "the program with asyncio, or use the blocking client in a thread."
 )
 

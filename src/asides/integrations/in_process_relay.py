@@ -198,7 +198,7 @@ class InProcessRelay:
         row = find_row(name, self._builder.rows) if colon else None
         if row is not None and row is not find_row(home.provider, self._builder.rows):
             raise ConfigError(
-                f"{request.path} is not relayed to other providers, and the model names {row.name}. To do: use chat "
+                f"{request.path} is not relayed to other providers, and the model names {row.name}. Use chat "
                 f"completions, Responses or Messages, or a model of {home.provider}."
             )
 
@@ -329,7 +329,7 @@ def _open_vault(vault: Any, key: Any) -> OpenedVault:
     if isinstance(vault, str) and not _PATH_MARKS.intersection(vault):
         # A misspelt word must make no file.
         raise ConfigError(
-            f"vault={vault!r} is no place for reasoning state. To do: use memory, off, carry-only, or the path of a "
+            f"vault={vault!r} is no place for reasoning state. Use memory, off, carry-only, or the path of a "
             f"file, such as ./{vault or 'vault'}."
         )
     return open_vault("store", vault, key=key)

@@ -94,7 +94,7 @@ class _Reader:
                 self._add_parts(_read_role(message.role), message)
             case _:
                 raise ConfigError(
-                    f"{describe_type(message)} cannot be sent to a model. To do: leave it out, or write a "
+                    f"{describe_type(message)} cannot be sent to a model. Leave it out, or write a "
                     "HumanMessage, an AIMessage, a SystemMessage or a ToolMessage."
                 )
 
@@ -182,7 +182,7 @@ class _Spare:
 def _read_role(role: str) -> Role:
     found = _ROLES.get(role.lower())
     if found is None:
-        raise ConfigError(f"the role {role[:40]!r} is not known. To do: use one of {', '.join(_ROLES)}.")
+        raise ConfigError(f"the role {role[:40]!r} is not known. Use one of {', '.join(_ROLES)}.")
     return found
 
 
@@ -210,7 +210,7 @@ def _read_block(block: Block) -> Iterator[Part]:
         case "non_standard":
             yield from _read_foreign(block.get("value"))
         case kind:
-            raise ConfigError(f"a block of type {str(kind)[:40]!r} cannot be sent. To do: leave it out.")
+            raise ConfigError(f"a block of type {str(kind)[:40]!r} cannot be sent. Leave it out.")
 
 
 def _read_cache(block: Block) -> bool | str:
@@ -292,13 +292,13 @@ def _read_source(block: Block) -> tuple[bytes | None, str | None, str | None]:
         try:
             return b64decode(encoded, validate=True), None, None
         except (NotBase64, ValueError):
-            raise ConfigError(f"the base64 of the {kind} cannot be decoded. To do: encode its bytes again.") from None
+            raise ConfigError(f"the base64 of the {kind} cannot be decoded. Encode its bytes again.") from None
     if not isinstance(url, str) or not url:
-        raise ConfigError(f"the {kind} has no content. To do: give it base64 and mime_type, url or file_id.")
+        raise ConfigError(f"the {kind} has no content. Give it base64 and mime_type, url or file_id.")
     if url[:5].lower() != "data:":
         return None, url, None
     if (source := split_data_url(url)) is None or source.data is None:
-        raise ConfigError(f"the data: URL of the {kind} cannot be decoded. To do: write data:image/png;base64,… .")
+        raise ConfigError(f"the data: URL of the {kind} cannot be decoded. Write data:image/png;base64,… .")
     return source.data, None, source.media_type or None
 
 

@@ -52,7 +52,7 @@ def _format_tool(tool: ToolInput, strict: bool | None) -> dict[str, Any]:
         formatted = convert_to_openai_tool(dict(tool) if isinstance(tool, Mapping) else tool, strict=strict)
     except (ValueError, TypeError, AttributeError) as problem:
         raise ConfigError(
-            f"{describe_type(tool)} cannot be read as a tool ({type(problem).__name__}). To do: give a function with "
+            f"{describe_type(tool)} cannot be read as a tool ({type(problem).__name__}). Give a function with "
             "types and a docstring, a class of pydantic, a tool of LangChain, or a dict such as "
             '{"name": …, "input_schema": …}.'
         ) from None
@@ -99,7 +99,7 @@ def choose_tool(choice: object, tools: Sequence[Mapping[str, Any]]) -> str | Non
     names = [read_tool(tool).name for tool in tools]
     if chosen not in (*_CHOICES, *names):
         raise ConfigError(
-            f"tool_choice names {chosen[:60]!r}, and there is no such tool. To do: use any, auto, none"
+            f"tool_choice names {chosen[:60]!r}, and there is no such tool. Use any, auto, none"
             f"{''.join(f', {name}' for name in names)}."
         )
     return chosen
@@ -113,7 +113,7 @@ class OutputRequest:
 
     def __init__(self, schema: Any, method: str, strict: bool | None, tools: Sequence[ToolInput]) -> None:
         if method not in METHODS:
-            raise ConfigError(f"method={method!r} is not known. To do: use {', '.join(METHODS)}.")
+            raise ConfigError(f"method={method!r} is not known. Use {', '.join(METHODS)}.")
         self._schema = schema
         self._strict = strict
         self.options: dict[str, Any] = {}
@@ -158,12 +158,12 @@ def format_output(schema: Any, strict: bool | None = None) -> Any:
         made = convert_to_json_schema(dict(schema) if isinstance(schema, Mapping) else schema)
     except (ValueError, TypeError, AttributeError) as problem:
         raise ConfigError(
-            f"{describe_type(schema)} cannot be read as a schema ({type(problem).__name__}). To do: give a class of "
+            f"{describe_type(schema)} cannot be read as a schema ({type(problem).__name__}). Give a class of "
             "pydantic, a TypedDict, or a JSON schema with a title."
         ) from None
     if "properties" not in made and (isinstance(schema, Mapping) and "properties" not in schema):
         raise ConfigError(
-            "the schema is not of an object, and LangChain takes no other. To do: give it properties, and put the list "
+            "the schema is not of an object, and LangChain takes no other. Give it properties, and put the list "
             "or the value into one of them."
         )
     return _write_envelope(made["title"], made, strict) if strict is not None else made
@@ -177,9 +177,7 @@ def _is_model(schema: Any) -> bool:
     return isinstance(schema, type) and is_basemodel_subclass(schema)
 
 
-_NO_ANSWER = (
-    "the model gave no answer ({}). To do: raise max_tokens, ask for less thinking, or read the message itself."
-)
+_NO_ANSWER = "the model gave no answer ({}). Raise max_tokens, ask for less thinking, or read the message itself."
 
 
 class _AnswerParser(JsonOutputParser):

@@ -88,7 +88,7 @@ class _HistoryReader:
                 self._messages.append(Message("system", (Text(get_text(message, "content")),)))
             case "system" | "developer" as role:
                 raise ConfigError(
-                    f"it is a {role} message, and a client could write anything into it. To do: set system= on the "
+                    f"it is a {role} message, and a client could write anything into it. Set system= on the "
                     "server, or pass system=True if you trust the client."
                 )
             case role:

@@ -85,7 +85,7 @@ def _drop_empty(turn: Message) -> Message | None:
 def finish_history(messages: list[Message]) -> tuple[Message, ...]:
     """The history, with ids of calls that differ: some models count them from the start in every turn."""
     if not messages:
-        raise ConfigError("there is no message. To do: pass the messages that the front end posted.")
+        raise ConfigError("there is no message. Pass the messages that the front end posted.")
     return tuple(make_ids_unique(messages))
 
 
@@ -107,7 +107,7 @@ def find_messages(given: object) -> list[Any]:
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
         return [open_model(message) for message in value]
     raise ConfigError(
-        f"a front end posts a list of messages, or an object that holds it, not {describe_type(value)}. To do: pass "
+        f"a front end posts a list of messages, or an object that holds it, not {describe_type(value)}. Pass "
         "the body of its request."
     )
 
@@ -119,7 +119,7 @@ def _read_json(text: bytes | bytearray | str) -> Any:
             return msgspec.json.decode(encoded)
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
         pass
-    raise ConfigError("the body of the request is not JSON. To do: pass the body as the front end posted it.")
+    raise ConfigError("the body of the request is not JSON. Pass the body as the front end posted it.")
 
 
 def get_text(holder: Mapping[str, Any], field: str) -> str:
@@ -165,7 +165,7 @@ def read_media(url: str, media_type: object, name: object = None) -> Image | Fil
             raise ConfigError(_NOT_BASE64)
         return make_media(source.data, kind or source.media_type or "", name)
     if not _WEB.match(url):
-        raise ConfigError("the url of a file is https:, http: or data:. To do: upload the file, or inline it.")
+        raise ConfigError("the url of a file is https:, http: or data:. Upload the file, or inline it.")
     file_name = name if isinstance(name, str) and name else "file"
     if kind.startswith("image/"):
         return Image(url=url, media_type=kind)

@@ -57,7 +57,7 @@ def _read_message(message: Any, state: PostedState, *, system: bool) -> list[Mes
             return [Message("system", (Text("".join(get_text(part, "text") for part in _find(parts, "text"))),))]
         case "system":
             raise ConfigError(
-                "it is a system message, and a browser could write anything into it. To do: set system= on the server, "
+                "it is a system message, and a browser could write anything into it. Set system= on the server, "
                 "or pass system=True if you trust the front end."
             )
         case _:

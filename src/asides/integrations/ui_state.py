@@ -65,7 +65,7 @@ class StateKeys:
 
     def __init__(self, key: str | bytes | RelayKeys | None = None, *, tenant: str = "") -> None:
         if not can_encrypt():
-            raise ConfigError("StateKeys needs the package cryptography. To do: pip install 'asides[relay]'.")
+            raise ConfigError("StateKeys needs the package cryptography. Run pip install 'asides[relay]'.")
         if key is None:
             keys = _get_shared_keys()
         else:

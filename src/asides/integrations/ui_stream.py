@@ -238,13 +238,13 @@ def is_async_source(events: object) -> bool:
     if hasattr(type(events), "__aiter__"):
         return True
     if isinstance(events, Reply):
-        raise ConfigError("a Reply is no stream. To do: pass asides.simulate(reply), or the events of stream().")
+        raise ConfigError("a Reply is no stream. Pass asides.simulate(reply), or the events of stream().")
     if inspect.iscoroutine(events):
         events.close()  # Otherwise Python warns later that it was never awaited.
-        raise ConfigError("a coroutine is no stream. To do: await it first.")
+        raise ConfigError("a coroutine is no stream. Await it first.")
     if isinstance(events, (str, bytes, Mapping)) or not isinstance(events, Iterable):
         raise ConfigError(
-            f"events are those of a stream, not {describe_type(events)}. To do: pass asides.stream(…), a "
+            f"events are those of a stream, not {describe_type(events)}. Pass asides.stream(…), a "
             "Conversation's or an Agent's stream(…), or their events."
         )
     return False

@@ -85,7 +85,7 @@ class UiWriter(PartWriter):
             handle = _HANDLERS.get(kind)
             if handle is None:
                 raise TypeError(
-                    f"{kind.__name__} is not an event. To do: pass the events of stream(), of a Conversation or of an "
+                    f"{kind.__name__} is not an event. Pass the events of stream(), of a Conversation or of an "
                     "Agent's stream()."
                 )
             handle(self, event)

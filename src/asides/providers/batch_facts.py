@@ -99,6 +99,6 @@ def require_batch_facts(target: Target) -> BatchFacts:
     if facts is None:
         raise Unsupported(
             f"{target.provider.name} has no batches that asides knows ({target.dialect}); these have: "
-            f'{", ".join(_BY_PROVIDER)}. To do: run the batch with --via live (via="live").'
+            f'{", ".join(_BY_PROVIDER)}. Run the batch with --via live (via="live").'
         )
     return facts

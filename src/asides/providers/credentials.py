@@ -196,7 +196,7 @@ class KeySource(Secret):
             raise ConfigError(f"the function in api_key= returned {type(value).__name__} and no text.")
         if not text.strip():
             raise ConfigError(
-                f"the function in api_key= returned an empty key for {self.provider.name}. To do: return the key, or "
+                f"the function in api_key= returned an empty key for {self.provider.name}. Return the key, or "
                 "raise an error that says why there is none."
             )
         return read_key(text, self.provider, "the function in api_key=")
@@ -320,7 +320,7 @@ def read_key(value: str, provider: Provider, where: str) -> Secret:
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ConfigError(
             f"the API key for {provider.name} (from {where}) holds a blank, a line break or a character that "
-            "no key has. To do: copy it again."
+            "no key has. Copy it again."
         )
     # A token of Azure AD is a JWT, and a key of Azure is none: it has no dots.
     return BearerToken(key) if provider.cloud == "azure-ad" and re.fullmatch(_JWT, key) else Secret(key)

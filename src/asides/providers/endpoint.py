@@ -71,7 +71,7 @@ def choose_endpoint(target: Target, call: EndpointRequest) -> Choice:
         if only_responses:
             raise ConfigError(
                 f"{row.name}:{target.model} exists only on the Responses endpoint, and {DISABLE_VARIABLE} switches "
-                f"that off. To do: unset {DISABLE_VARIABLE}, or choose another model."
+                f"that off. Unset {DISABLE_VARIABLE}, or choose another model."
             )
         if row.dialect == RESPONSES or call.endpoint == "responses":
             detail = f"{DISABLE_VARIABLE} is set, so chat completions are used"
@@ -112,7 +112,7 @@ def _refuse_chat(named: str, target: Target) -> None:
     # Another server at another address may translate.
     if named == CHAT and target.rule.endpoint == "responses" and is_canonical(target):
         raise ConfigError(
-            f"{target.provider.name}:{target.model} exists only on the Responses endpoint. To do: leave the endpoint "
+            f"{target.provider.name}:{target.model} exists only on the Responses endpoint. Leave the endpoint "
             "to asides, or choose another model."
         )
 

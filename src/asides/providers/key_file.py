@@ -36,7 +36,7 @@ def find_key_file(environ: Mapping[str, str]) -> Path:
     """The path of the key file, which need not exist. Raises a ConfigError without a home."""
     folder = find_config_folder(environ)
     if folder is None:
-        raise ConfigError("there is no home folder for the key file. To do: set HOME or XDG_CONFIG_HOME.")
+        raise ConfigError("there is no home folder for the key file. Set HOME or XDG_CONFIG_HOME.")
     return folder / KEY_FILE
 
 
@@ -51,11 +51,11 @@ def read_key_file(path: str | os.PathLike[str]) -> KeyFile:
         return KeyFile()
     except OSError as problem:
         raise ConfigError(
-            f"the key file {place} cannot be read: {problem.strerror or problem}. To do: check its owner and its mode."
+            f"the key file {place} cannot be read: {problem.strerror or problem}. Check its owner and its mode."
         ) from None
     check_privacy(place, status)
     if is_open_folder:
-        raise ConfigError(f"others may replace the key file {place}, so it is not read. To do: chmod o-w {folder}")
+        raise ConfigError(f"others may replace the key file {place}, so it is not read. Run chmod o-w {folder}")
     if not content.strip():
         return KeyFile()
     try:
@@ -63,7 +63,7 @@ def read_key_file(path: str | os.PathLike[str]) -> KeyFile:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # What the parser says may quote the content.
         raise ConfigError(
-            f'the key file {place} does not read: it is JSON such as {{"keys": {{"PROVIDER": "KEY"}}}}. To do: correct '
+            f'the key file {place} does not read: it is JSON such as {{"keys": {{"PROVIDER": "KEY"}}}}. Correct '
             "it, or delete it and store the keys again with `asides keys set`."
         ) from None
 
@@ -75,11 +75,11 @@ def check_privacy(path: Path, status: os.stat_result) -> None:
     if os.name != "posix":
         return
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ConfigError(f"others may read or write the key file {path}, so it is not read. To do: chmod 600 {path}")
+        raise ConfigError(f"others may read or write the key file {path}, so it is not read. Run chmod 600 {path}")
     user = os.geteuid()
     # The administrator may read everything, and what belongs to the administrator is as safe as the machine.
     if user and status.st_uid not in (user, 0):
-        raise ConfigError(f"the key file {path} belongs to another user, so it is not read. To do: chown it.")
+        raise ConfigError(f"the key file {path} belongs to another user, so it is not read. Run chown it.")
 
 
 def find_stored_key(provider: Provider, path: str | os.PathLike[str]) -> str:

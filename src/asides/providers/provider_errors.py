@@ -94,7 +94,7 @@ def from_status(
     if code and code != str(status) and re.fullmatch(_CODE, code) and code.lower() not in detail.lower():
         event += f" ({code})"
     text = f"{event}: {detail}." if detail else f"{event}."
-    text += f" To do: {_ADVICE_FOR_KIND.get(kind, _ADVICE[error_type])}"
+    text += f" {_ADVICE_FOR_KIND.get(kind, _ADVICE[error_type])}"
     if request_id and re.fullmatch(_REQUEST_ID, request_id):
         text += f" (request {request_id})"
     error = error_type(

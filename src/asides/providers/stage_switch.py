@@ -36,7 +36,7 @@ def read_stage_switch(environ: Mapping[str, str]) -> str | None:
     if value.startswith("http://") and is_loopback(value):
         return value.rstrip("/")
     raise ConfigError(
-        f"{STAGE_VARIABLE} is neither 1 nor the address of a stage on this machine. To do: set it to 1, or to the "
+        f"{STAGE_VARIABLE} is neither 1 nor the address of a stage on this machine. Set it to 1, or to the "
         "address that `asides stage` prints; unset it to ask the providers."
     )
 

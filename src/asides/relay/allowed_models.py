@@ -85,7 +85,7 @@ class AllowedModels:
         found = find_more_models(extra)
         if self._patterns and found is not None:
             raise RelayRefusal(
-                f"{found} is not for this key: it may not ask every model. To do: leave it out.",
+                f"{found} is not for this key: it may not ask every model. Leave it out.",
                 status=403,
                 code="model_not_found",
                 param=found,
@@ -108,7 +108,7 @@ def _names_model(entries: Any) -> bool:
 def refuse_model(name: str) -> RelayRefusal:
     """The error of a request for a model that its caller may not ask."""
     return RelayRefusal(
-        f"this key may not ask the model '{name[:200]}'. To do: ask for the list of models, which has those that it "
+        f"this key may not ask the model '{name[:200]}'. Ask for the list of models, which has those that it "
         "may; or ask whoever runs the gateway for another key.",
         status=403,
         code="model_not_found",

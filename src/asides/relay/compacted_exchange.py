@@ -51,8 +51,7 @@ class CompactedExchange(WrittenExchange):
         """`served`: the request, with the summaries of earlier compactions. Raises RelayRefusal."""
         if not can_encrypt() and not state.has_store:
             raise RelayRefusal(
-                "a conversation cannot be compacted here: the package cryptography is missing. To do: install "
-                "asides[relay].",
+                "a conversation cannot be compacted here: the package cryptography is missing. Install asides[relay].",
                 status=501,
             )
         self._served = served
@@ -60,7 +59,7 @@ class CompactedExchange(WrittenExchange):
         self._store = store
         messages = drop_leading_system(split_trigger(served.prompt.messages)[0])
         if not has_words(messages):
-            raise RelayRefusal("there is nothing to compact. To do: send the conversation as input.", param="input")
+            raise RelayRefusal("there is nothing to compact. Send the conversation as input.", param="input")
         prompt = msgspec.structs.replace(
             build_summary_request(messages), thinking=call.prompt.thinking, stream=call.prompt.stream
         )
@@ -122,7 +121,7 @@ class CompactedExchange(WrittenExchange):
             raise failure from None
         sealed = seal_summary(summary, self._state.keys, self._item_id, has_store=self._state.has_store)
         if sealed.record is not None and not (yield from self._state.write(sealed.record)):
-            raise ProtocolError("the conversation was not compacted: the store of the relay failed. To do: ask again.")
+            raise ProtocolError("the conversation was not compacted: the store of the relay failed. Ask again.")
         usage = reply.usage if reply.usage != Usage() else estimate_usage(self._prompt.messages, reply)
         made = msgspec.structs.replace(reply, parts=(sealed.item,), usage=usage)
         if self._store is not None:

@@ -62,7 +62,7 @@ MALFORMED = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 def refuse_malformed() -> RelayRefusal:
     """The error of a request with a field of another type than its dialect says."""
     return RelayRefusal(
-        "a field of the request has an unexpected type. To do: compare the request with the documentation of its API."
+        "a field of the request has an unexpected type. Compare the request with the documentation of its API."
     )
 
 

@@ -304,7 +304,7 @@ def _refuse_unknown_cost(extra: Mapping[str, Any]) -> None:
         why = "is known later" if found == "background" else "is more than the list price"
         why = "depends on a model that its host chooses" if found == more else why
         raise RelayRefusal(
-            f"{found} is not for this key, which has a budget: what such a request costs {why}. To do: leave it out.",
+            f"{found} is not for this key, which has a budget: what such a request costs {why}. Leave it out.",
             param=found,
         )
 
@@ -312,7 +312,7 @@ def _refuse_unknown_cost(extra: Mapping[str, Any]) -> None:
 def refuse_unpriced(model: str) -> RelayRefusal:
     """The error of a request to a model whose price nobody knows, by a caller with a budget."""
     return RelayRefusal(
-        f"this key has a budget, and the price of {model[:200]} is not known here. To do: ask a model with a known "
+        f"this key has a budget, and the price of {model[:200]} is not known here. Ask a model with a known "
         "price, or use a key without a budget. Whoever runs the gateway can install asides[prices], or name the "
         "provider's prices in its row.",
         status=403,

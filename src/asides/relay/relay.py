@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from asides.relay.observer import RelayObserver
 
 _log = logging.getLogger("asides")
-_UNWRITABLE = "the provider's reply could not be written in this dialect. To do: report it, with the log of asides."
+_UNWRITABLE = "the provider's reply could not be written in this dialect. Report it, with the log of asides."
 
 __all__ = ["Relay", "RelayConfig", "RelayExchange"]
 
@@ -185,13 +185,13 @@ def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
     path = request.path[:200]
     if "websocket" in request.headers.get("upgrade", "").lower():
         # A client that gets this status uses HTTP at once; others cost it attempts (Codex 0.166, 2026-11-15).
-        message = "this relay speaks HTTP and no WebSockets. To do: send a POST."
+        message = "this relay speaks HTTP and no WebSockets. Send a POST."
         return RelayRefusal(message, status=426, headers={"upgrade": "HTTP/1.1"})
     if problem.allowed:
         allowed = ", ".join(problem.allowed)
         return RelayRefusal(f"{path} takes {allowed}, not {request.method}.", status=405, headers={"allow": allowed})
     return RelayRefusal(
-        f"nothing is at {path}. To do: use chat completions, responses, messages, generateContent, converse, or the "
+        f"nothing is at {path}. Use chat completions, responses, messages, generateContent, converse, or the "
         "chat of Cohere or Ollama.",
         status=404,
         code="unknown_url",

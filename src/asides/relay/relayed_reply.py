@@ -366,7 +366,7 @@ def _refuse_state(state: ProviderState) -> ConfigError:
     if state.previous_response_id is not None:
         return refuse_previous(state.previous_response_id)
     return RelayRefusal(
-        "conversation cannot be translated for this model: it is stored at the provider that made it. To do: send the "
+        "conversation cannot be translated for this model: it is stored at the provider that made it. Send the "
         "messages, or previous_response_id.",
         param="conversation",
     )

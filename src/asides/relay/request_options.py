@@ -79,14 +79,13 @@ def read_request_options(given: Any, config: RelayConfig, visibility: Visibility
         return {}
     if not isinstance(given, Mapping):
         raise RelayRefusal(
-            f"{FIELD} is {type(given).__name__}, not an object with options. To do: name options of `ask`.", param=FIELD
+            f"{FIELD} is {type(given).__name__}, not an object with options. Name options of `ask`.", param=FIELD
         )
     allowed = _ALLOWED | _OWN | (_OF_TRUSTED_CALLERS if config.trusts_callers else frozenset())
     for name in given:
         if name in _OF_TRUSTED_CALLERS and name not in allowed:
             raise RelayRefusal(
-                f"{FIELD}.{name} is not allowed: this relay chooses addresses, keys and limits itself. To do: leave it "
-                "out.",
+                f"{FIELD}.{name} is not allowed: this relay chooses addresses, keys and limits itself. Leave it out.",
                 param=f"{FIELD}.{name}",
             )
         if name not in allowed:
@@ -106,7 +105,7 @@ def _refuse_separation(options: Mapping[str, Any]) -> None:
     if found is not None:
         raise RelayRefusal(
             f"{FIELD}.{found} is not allowed: it decides what of a reply is thinking, which callers of this relay do "
-            "not see. To do: leave it out, or ask whoever runs this relay for a route with it.",
+            "not see. Leave it out, or ask whoever runs this relay for a route with it.",
             param=f"{FIELD}.{found}",
         )
 
@@ -126,8 +125,7 @@ def _check_limits(options: Mapping[str, Any]) -> None:
     held = next((name for name in _IN_ACCOUNT if name in extra), None) if isinstance(extra, Mapping) else None
     if held is not None:
         raise RelayRefusal(
-            f"{FIELD}.extra has no {held} here: the account of the provider is not the caller's own. To do: leave it "
-            "out.",
+            f"{FIELD}.extra has no {held} here: the account of the provider is not the caller's own. Leave it out.",
             param=f"{FIELD}.extra",
         )
     _check_timeout(options.get("timeout"))
@@ -166,7 +164,7 @@ def collect_options(
     fallbacks = (fallbacks,) if isinstance(fallbacks, str) else tuple(fallbacks)
     if not all(isinstance(name, str) for name in fallbacks):
         raise RelayRefusal(
-            f"{FIELD}.fallbacks is not a list of models. To do: name them as provider:model.",
+            f"{FIELD}.fallbacks is not a list of models. Name them as provider:model.",
             param=f"{FIELD}.fallbacks",
         )
     named = cast(Options, {name: value for name, value in own.items() if name not in _OWN})
@@ -197,7 +195,7 @@ def _read_kinds(given: Any) -> tuple[str, ...]:
     kinds = (given,) if isinstance(given, str) else given
     if not isinstance(kinds, (list, tuple)) or not {*kinds} <= {"raw", "summary", "sealed", "none"}:
         raise RelayRefusal(
-            f"{FIELD}.visibility is not a list of kinds of thinking. To do: use raw and summary, or none.",
+            f"{FIELD}.visibility is not a list of kinds of thinking. Use raw and summary, or none.",
             param=f"{FIELD}.visibility",
         )
     return tuple(kind for kind in kinds if kind != "none")

@@ -64,14 +64,14 @@ def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Rou
         return matching
     provider = home or find_maker(dialect)
     if provider is None:
-        raise UnknownModel(f"the model {name!r} names no provider. To do: write provider:model.")
+        raise UnknownModel(f"the model {name!r} names no provider. Write provider:model.")
     is_guess = home in ("", find_maker(dialect)) and ":" in name
     return Route((f"{provider}:{name}",), is_guess=is_guess, is_bare=True, meant=name)
 
 
 def refuse_unnamed() -> RelayRefusal:
     """The error of a request that names no model."""
-    return RelayRefusal("model is missing. To do: name one, as provider:model.", param="model")
+    return RelayRefusal("model is missing. Name one, as provider:model.", param="model")
 
 
 def is_qualified(name: str, builder: CallBuilder, *, slashes: bool = True) -> bool:
@@ -96,7 +96,7 @@ def refuse_file(names: Iterable[str], builder: CallBuilder) -> None:
         starts = found.launches and found.provider.launcher not in (OWN_STAGE, RUNNING_STAGE)
         if starts and f"{found.provider.name}:{found.model}".lower() != WITHOUT_A_KEY:
             raise UnknownModel(
-                "files of the gateway's machine are no models for its clients. To do: ask whoever runs it for an alias."
+                "files of the gateway's machine are no models for its clients. Ask whoever runs it for an alias."
             )
 
 

@@ -78,7 +78,7 @@ def start_telemetry(
     if not is_wanted(environ):
         return None
     if not is_installed() or find_spec("opentelemetry.sdk") is None:
-        on_note("telemetry is not sent: the packages are missing. To do: pip install 'asides[otel]'.")
+        on_note("telemetry is not sent: the packages are missing. Run pip install 'asides[otel]'.")
         return None
     content = content or environ.get(_CONTENT, "").strip().lower() in _YES
     from opentelemetry import metrics, trace
@@ -91,7 +91,7 @@ def start_telemetry(
     try:
         providers = _Setup(service, environ, on_note, seconds).make_providers()
     except Exception as problem:  # noqa: BLE001 - a wrong variable must not fail a call
-        on_note(f"telemetry is not sent: an OTEL_ variable is wrong ({type(problem).__name__}). To do: check them.")
+        on_note(f"telemetry is not sent: an OTEL_ variable is wrong ({type(problem).__name__}). Check them.")
         return None
     instrument(*providers, content=content, propagate=propagate)
     return Telemetry(providers, owns=True)
@@ -170,7 +170,7 @@ class _Setup:
             else:
                 known = "otlp, console or none"
                 self._on_note(
-                    f"OTEL_{signal.upper()}_EXPORTER names {name!r}, which asides does not know. To do: use {known}."
+                    f"OTEL_{signal.upper()}_EXPORTER names {name!r}, which asides does not know. Use {known}."
                 )
         return exporters
 

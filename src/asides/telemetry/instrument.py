@@ -42,7 +42,7 @@ def instrument(
     hosts besides those on this machine. A second call replaces the first. Raises a ConfigError without `asides[otel]`.
     """
     if not is_installed():
-        raise ConfigError("telemetry needs opentelemetry, which is not installed. To do: pip install 'asides[otel]'.")
+        raise ConfigError("telemetry needs opentelemetry, which is not installed. Run pip install 'asides[otel]'.")
     from opentelemetry import metrics, trace
 
     from asides import __version__

@@ -28,7 +28,7 @@ def fetch(key: KeySource) -> object:
         if inspect.iscoroutine(value):
             value.close()
         return ConfigError(
-            "the function in api_key= returned an awaitable, which a sync client cannot await. To do: pass a function "
+            "the function in api_key= returned an awaitable, which a sync client cannot await. Pass a function "
             "that returns the key itself, or use asides.aio."
         )
     return _refuse_error(value)
@@ -61,7 +61,7 @@ def _refuse_error(value: object) -> object:
     """What was fetched. An error that a function returns, and does not raise, is no key: it may quote one."""
     if not isinstance(value, Exception):
         return value
-    return ConfigError(f"the function in api_key= returned {type(value).__name__} and no text. To do: raise it.")
+    return ConfigError(f"the function in api_key= returned {type(value).__name__} and no text. Raise it.")
 
 
 def _is_coroutine_function(function: object) -> bool:
@@ -76,7 +76,7 @@ def _explain(key: KeySource, problem: Exception) -> AsidesError:
         return problem
     # Its message may hold the key, or a part of it. The cause has it for those who look.
     error = ConfigError(
-        f"the function in api_key= for {key.provider.name} raised {type(problem).__name__}. To do: see its cause."
+        f"the function in api_key= for {key.provider.name} raised {type(problem).__name__}. See its cause."
     )
     error.__cause__ = problem
     return error

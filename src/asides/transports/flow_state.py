@@ -149,10 +149,10 @@ class ExchangeState(FlowState[Reply]):
         if self.failure is not None:
             raise self.failure
         error = TransportError(
-            f"the stream from {self.host} was closed before the reply was whole. To do: read it to its end; .partial "
+            f"the stream from {self.host} was closed before the reply was whole. Read it to its end; .partial "
             "has what arrived."
             if closed
-            else f"the stream from {self.host} is not at its end yet. To do: read on, or await drain()."
+            else f"the stream from {self.host} is not at its end yet. Read on, or await drain()."
         )
         error.partial = self.partial
         raise error

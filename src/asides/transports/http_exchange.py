@@ -244,7 +244,7 @@ class HttpExchange:
         if isinstance(problem, OSError) and not self.is_connected:
             return transport_errors.no_connection(host, problem, proxy=self._proxy)
         if isinstance(problem, UnicodeError):
-            return ConfigError(f"{host} is not a valid address. To do: correct base_url=.")
+            return ConfigError(f"{host} is not a valid address. Correct base_url=.")
         if isinstance(problem, (OSError, BrokenBody)):
             return transport_errors.connection_lost(host, has_data=self.has_data)
         return problem
@@ -278,9 +278,7 @@ def _write_head(line: str, headers: dict[str, str]) -> bytes:
     for name, value in headers.items():
         if _NAME.fullmatch(name) is None or _BAD_VALUE.search(value) is not None:
             shown = name if _NAME.fullmatch(name) else "a header"
-            raise ConfigError(
-                f"{shown} holds a character that HTTP does not allow. To do: correct headers= or the key."
-            )
+            raise ConfigError(f"{shown} holds a character that HTTP does not allow. Correct headers= or the key.")
         lines.append(f"{name}: {value}")
     return "\r\n".join([*lines, "", ""]).encode()
 
@@ -311,7 +309,7 @@ def _split(url: str) -> SplitResult:
             return parts
     except ValueError:
         pass
-    raise ConfigError(f"{transport_errors.get_host(url)} is not a valid address. To do: correct base_url=.")
+    raise ConfigError(f"{transport_errors.get_host(url)} is not a valid address. Correct base_url=.")
 
 
 def _get_port(url: SplitResult) -> int:

@@ -32,11 +32,11 @@ def find_proxy(url: str, environ: Mapping[str, str] | None = None) -> str | None
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     if not proxy.lower().startswith(("http://", "https://")):
         raise ConfigError(
-            f"the proxy {get_host(proxy)} is neither http nor https. To do: set HTTPS_PROXY to such a proxy, add "
+            f"the proxy {get_host(proxy)} is neither http nor https. Set HTTPS_PROXY to such a proxy, add "
             "the host to NO_PROXY, or pass your own transport=."
         )
     if not _is_address(proxy):
-        raise ConfigError("the proxy is not a valid address. To do: correct HTTPS_PROXY, HTTP_PROXY or ALL_PROXY.")
+        raise ConfigError("the proxy is not a valid address. Correct HTTPS_PROXY, HTTP_PROXY or ALL_PROXY.")
     return proxy
 
 
@@ -107,6 +107,6 @@ def build_tls_context(environ: Mapping[str, str] | None = None) -> ssl.SSLContex
         except (OSError, ssl.SSLError) as problem:
             raise ConfigError(
                 f"REQUESTS_CA_BUNDLE names {bundle}, which has no readable certificates ({problem}). "
-                "To do: correct the path or unset it."
+                "Correct the path or unset it."
             ) from None
     return context

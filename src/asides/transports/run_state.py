@@ -33,9 +33,9 @@ class RunState(FlowState[Result[Output]]):
         if self.failure is not None:
             raise self.failure
         error = AgentError(
-            "the run was closed before its end. To do: read it to its end; .result has the run so far."
+            "the run was closed before its end. Read it to its end; .result has the run so far."
             if closed
-            else "the run is not at its end yet. To do: read on, or await drain()."
+            else "the run is not at its end yet. Read on, or await drain()."
         )
         error.result = self.run.so_far()
         raise error

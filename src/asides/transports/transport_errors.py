@@ -32,7 +32,7 @@ def timed_out(
 def connect_timeout(host: str, timeout: Timeout) -> ConnectTimeout:
     """No connection in time."""
     return ConnectTimeout(
-        f"no connection to {host} within {_format_seconds(timeout.connect)}. To do: check the address, the network "
+        f"no connection to {host} within {_format_seconds(timeout.connect)}. Check the address, the network "
         "and the proxy, or raise timeout=Timeout(connect=…)."
     )
 
@@ -41,11 +41,11 @@ def idle_timeout(host: str, timeout: Timeout, *, has_data: bool) -> IdleTimeout:
     """Connected, then no bytes in time. `has_data`: a part of the answer had arrived."""
     if has_data:
         return IdleTimeout(
-            f"{host} fell silent for {_format_seconds(timeout.idle)} in the middle of its answer. To do: ask again, or "
+            f"{host} fell silent for {_format_seconds(timeout.idle)} in the middle of its answer. Ask again, or "
             "raise timeout=Timeout(idle=…); .partial has what arrived."
         )
     return IdleTimeout(
-        f"{host} took the request and sent nothing for {_format_seconds(timeout.first_byte)}. To do: raise "
+        f"{host} took the request and sent nothing for {_format_seconds(timeout.first_byte)}. Raise "
         "timeout=Timeout(first_byte=…) for a model that thinks long, stream, or ask for less thinking."
     )
 
@@ -53,7 +53,7 @@ def idle_timeout(host: str, timeout: Timeout, *, has_data: bool) -> IdleTimeout:
 def total_timeout(host: str, total: float | None) -> IdleTimeout:
     """The time for the whole call is over."""
     return IdleTimeout(
-        f"{host} did not finish within the {_format_seconds(total)} that the whole call may take. To do: raise "
+        f"{host} did not finish within the {_format_seconds(total)} that the whole call may take. Raise "
         "timeout=Timeout(total=…), or ask for less; .partial has what arrived."
     )
 
@@ -68,18 +68,16 @@ def no_connection(host: str, cause: BaseException | None, *, proxy: str | None =
     if isinstance(cause, ssl.SSLError):
         # Not a ConnectionLost: trying again does not help.
         return TransportError(
-            f"no secure connection to {host} ({describe_cause(cause)}). To do: if a proxy of yours signs it, name its "
+            f"no secure connection to {host} ({describe_cause(cause)}). If a proxy of yours signs it, name its "
             "certificate in SSL_CERT_FILE; if the server speaks plain HTTP, write http:// in base_url=."
         )
     if isinstance(cause, socket.gaierror):
-        return ConnectionLost(f"the name of {host} cannot be looked up. To do: check base_url= and the network.")
+        return ConnectionLost(f"the name of {host} cannot be looked up. Check base_url= and the network.")
     if isinstance(cause, ConnectionRefusedError):
         return ConnectionLost(
-            f"no server listens at {host} (connection refused). To do: start the server there, or check base_url=."
+            f"no server listens at {host} (connection refused). Start the server there, or check base_url=."
         )
-    return ConnectionLost(
-        f"{host} cannot be reached ({describe_cause(cause)}). To do: check the network and base_url=."
-    )
+    return ConnectionLost(f"{host} cannot be reached ({describe_cause(cause)}). Check the network and base_url=.")
 
 
 def describe_cause(cause: BaseException | None) -> str:
@@ -99,10 +97,10 @@ def connection_lost(host: str, *, has_data: bool) -> ConnectionLost:
     """The server closed the connection too early."""
     if has_data:
         return ConnectionLost(
-            f"{host} broke the connection off in the middle of its answer. To do: ask again; .partial has what arrived."
+            f"{host} broke the connection off in the middle of its answer. Ask again; .partial has what arrived."
         )
     return ConnectionLost(
-        f"{host} closed the connection without an answer. To do: ask again; if that fails too, check base_url=."
+        f"{host} closed the connection without an answer. Ask again; if that fails too, check base_url=."
     )
 
 
@@ -110,14 +108,12 @@ def unreadable(host: str, problem: BrokenHead | BadEncoding) -> TransportError:
     """The response is not HTTP, can be read in two ways, or cannot be decompressed. Trying again does not help."""
     if isinstance(problem, BadEncoding):
         return TransportError(
-            f"the response of {host} cannot be decompressed. To do: check the proxy, or report it to the host."
+            f"the response of {host} cannot be decompressed. Check the proxy, or report it to the host."
         )
     if not problem.speaks_http:
-        return TransportError(
-            f"the response of {host} is not HTTP. To do: check base_url=, its port and http or https."
-        )
+        return TransportError(f"the response of {host} is not HTTP. Check base_url=, its port and http or https.")
     return TransportError(
-        f"the response of {host} breaks the rules of HTTP: {problem}. To do: check base_url= and the proxy, or report "
+        f"the response of {host} breaks the rules of HTTP: {problem}. Check base_url= and the proxy, or report "
         "it to the host."
     )
 
@@ -125,7 +121,7 @@ def unreadable(host: str, problem: BrokenHead | BadEncoding) -> TransportError:
 def proxy_error(proxy: str, host: str, reason: str) -> ConnectionLost:
     """The proxy failed, not the host."""
     return ConnectionLost(
-        f"the proxy {get_host(proxy)} does not connect to {host} ({reason}). To do: check HTTPS_PROXY and HTTP_PROXY, "
+        f"the proxy {get_host(proxy)} does not connect to {host} ({reason}). Check HTTPS_PROXY and HTTP_PROXY, "
         "or add the host to NO_PROXY."
     )
 

@@ -68,7 +68,7 @@ def read_source(value: object, maker: str) -> Source:
         return _read_path(os.fsdecode(path), maker)
     if callable(getattr(value, "read", None)):
         return _read_open_file(value, maker)
-    raise ConfigError(f"{maker} got {describe_type(value)}. To do: {_explain_source(maker)}.")
+    raise ConfigError(f"{maker} got {describe_type(value)}. {_explain_source(maker)}.")
 
 
 def _explain_source(maker: str) -> str:
@@ -86,12 +86,10 @@ def _read_words(text: str, maker: str) -> Source:
         return _read_path(text, maker)
     if len(text) >= 40 and _BASE64.fullmatch(text):
         raise ConfigError(
-            f"{maker} got text that looks like base64. To do: decode it, {maker}(base64.b64decode(text)), or put "
+            f"{maker} got text that looks like base64. Decode it, {maker}(base64.b64decode(text)), or put "
             '"data:…;base64," with its media type before it.'
         )
-    raise ConfigError(
-        f"{maker}: {_show(text)} is neither a URL nor a file that exists. To do: {_explain_source(maker)}."
-    )
+    raise ConfigError(f"{maker}: {_show(text)} is neither a URL nor a file that exists. {_explain_source(maker)}.")
 
 
 def _show(text: str) -> str:
@@ -106,11 +104,11 @@ def _read_url(url: str, scheme: str, maker: str) -> Source:
         return _read_path(path[1:] if _DRIVE.match(path) else path, maker)
     if scheme != "data":
         if len(url.partition(":")[2].strip("/")) == 0:
-            raise ConfigError(f"{maker}: {_show(url)} is not a complete URL. To do: {_explain_source(maker)}.")
+            raise ConfigError(f"{maker}: {_show(url)} is not a complete URL. {_explain_source(maker)}.")
         return Source(url=url, name=_find_url_name(url), shown="the URL")
     source = split_data_url(url)
     if source is None:
-        raise ConfigError(f"{maker}: the data: URL cannot be decoded. To do: write data:image/png;base64,… .")
+        raise ConfigError(f"{maker}: the data: URL cannot be decoded. Write data:image/png;base64,… .")
     _check_filled(source.data or b"", f"{maker}: the data: URL")
     return source
 
@@ -153,18 +151,18 @@ def _read_path(text: str, maker: str) -> Source:
         path = Path(text).expanduser()
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
-            raise ConfigError(f"{maker}: {text} is a folder. To do: name a file in it.")
+            raise ConfigError(f"{maker}: {text} is a folder. Name a file in it.")
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            raise ConfigError(f"{maker}: {text} is a device, not a file. To do: name a file.")
+            raise ConfigError(f"{maker}: {text} is a device, not a file. Name a file.")
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError, RuntimeError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or "its name is not a path"
-        raise ConfigError(f"{maker}: the file {text} cannot be read: {reason}. To do: check the path.") from None
+        raise ConfigError(f"{maker}: the file {text} cannot be read: {reason}. Check the path.") from None
     if len(data) > MOST_BYTES:
         raise ConfigError(
             f"{maker}: the file {text} has more than {MOST_BYTES // 1024**2} MB, which no provider takes in a request. "
-            "To do: upload it to the provider, and pass File(id=…)."
+            "Upload it to the provider, and pass File(id=…)."
         )
     return Source(_check_filled(data, f"{maker}: the file {text}"), name=path.name, shown=f"the file {path.name}")
 
@@ -175,18 +173,18 @@ def _read_open_file(file: Any, maker: str) -> Source:
     try:
         data = file.read()
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{maker}: the open file cannot be read: {error}. To do: open it for reading.") from None
+        raise ConfigError(f"{maker}: the open file cannot be read: {error}. Open it for reading.") from None
     if isinstance(data, str):
-        raise ConfigError(f'{maker}: the file was opened as text. To do: open it with "rb", or pass its path.')
+        raise ConfigError(f'{maker}: the file was opened as text. Open it with "rb", or pass its path.')
     if not isinstance(data, (bytes, bytearray, memoryview)):
-        raise ConfigError(f"{maker} got {describe_type(file)}, whose read() gives no bytes. To do: pass bytes.")
+        raise ConfigError(f"{maker} got {describe_type(file)}, whose read() gives no bytes. Pass bytes.")
     # A second read() of the same file gives nothing, so say what that means.
     return Source(_check_filled(bytes(data), f"{maker}: what is left of the open file"), name=name, shown="the file")
 
 
 def _check_filled(data: bytes, what: str) -> bytes:
     if not data:
-        raise ConfigError(f"{what} is empty: there is nothing to send. To do: pass one with content.")
+        raise ConfigError(f"{what} is empty: there is nothing to send. Pass one with content.")
     return data
 
 
@@ -213,7 +211,7 @@ def _find_picture_type(source: Source, data: bytes, given: str, *, is_plain: boo
         if named and not named.startswith("image/"):
             return named  # as some hosts take other files: the caller says so
         raise ConfigError(
-            f"Image: no picture in {source.shown}, but {describe_kind(found)}. To do: use File in place of Image."
+            f"Image: no picture in {source.shown}, but {describe_kind(found)}. Use File in place of Image."
         )
     if found is not None or named:
         return found or named
@@ -224,7 +222,7 @@ def _find_picture_type(source: Source, data: bytes, given: str, *, is_plain: boo
         return _PNG  # as given with data=
     what = "text" if decode_text(data) is not None else "a format that is not known"
     raise ConfigError(
-        f"Image: no picture in {source.shown}, but {what}. To do: check it, or name its format, Image(data=…, "
+        f"Image: no picture in {source.shown}, but {what}. Check it, or name its format, Image(data=…, "
         'media_type="image/…"); for a document use File.'
     )
 
@@ -240,9 +238,7 @@ def read_file_arguments(args: tuple[Any, ...], fields: dict[str, Any]) -> dict[s
         source, is_plain = _find_source(File, (), named)
     name = named.get("name", _NAME if is_plain else source.name or _NAME)
     if not isinstance(name, str) or not name:
-        raise ConfigError(
-            f'File: name is the name of the file as text, not {describe_type(name)}. To do: name="a.pdf".'
-        )
+        raise ConfigError(f'File: name is the name of the file as text, not {describe_type(name)}. Pass name="a.pdf".')
     kind = _read_media_type(named, File) or _find_file_type(source, name, is_plain=is_plain)
     if name == _NAME and not is_plain:
         name += find_ending(kind)
@@ -263,8 +259,7 @@ def _find_file_type(source: Source, name: str, *, is_plain: bool) -> str:
     if is_plain:
         return _PDF  # as given with data=
     raise ConfigError(
-        f"File: neither text nor a known format in {source.shown}. To do: name it, File(data, "
-        'name="…", media_type="…").'
+        f'File: neither text nor a known format in {source.shown}. Name it, File(data, name="…", media_type="…").'
     )
 
 
@@ -275,22 +270,22 @@ def _find_source(kind: type[Image | File], args: tuple[Any, ...], fields: dict[s
         return read_source(fields.pop("url"), maker), False
     if data is not None and not isinstance(data, (bytes, bytearray, memoryview)):
         advice = f"{maker}(base64.b64decode(…))" if isinstance(data, str) else f"{maker}(…) without data="
-        raise ConfigError(f"{maker}: data= takes bytes, not {describe_type(data)}. To do: write {advice}.")
+        raise ConfigError(f"{maker}: data= takes bytes, not {describe_type(data)}. Write {advice}.")
     if url is not None and not isinstance(url, str):
-        raise ConfigError(f"{maker}: url= takes text, not {describe_type(url)}. To do: write {maker}(…) without url=.")
+        raise ConfigError(f"{maker}: url= takes text, not {describe_type(url)}. Write {maker}(…) without url=.")
     if data is not None:
         _check_filled(bytes(data), f"{maker}: the value of data=")
         return Source(bytes(data), url, fields.get("name", ""), shown="the value of data="), True
     if url:
         inline = split_data_url(url) if url[:5].lower() == "data:" else None
         if inline is None and _URL.match(url) is None:
-            raise ConfigError(f"{maker}: url= takes a URL, not {_show(url)}. To do: for a file write {maker}(Path(…)).")
+            raise ConfigError(f"{maker}: url= takes a URL, not {_show(url)}. For a file write {maker}(Path(…)).")
         return inline or Source(url=url, name=_find_url_name(url)), True
     if fields.get("id") is not None:
         if not isinstance(fields["id"], str) or not fields["id"]:
-            raise ConfigError(f"{maker}: id= takes the provider's id as text. To do: write {maker}(id=…).")
+            raise ConfigError(f"{maker}: id= takes the provider's id as text. Write {maker}(id=…).")
         return Source(), True
-    raise ConfigError(f"{maker} has no content. To do: {_explain_source(maker)}.")
+    raise ConfigError(f"{maker} has no content. {_explain_source(maker)}.")
 
 
 def _read_media_type(fields: dict[str, Any], kind: type[Image | File]) -> str:
@@ -300,7 +295,7 @@ def _read_media_type(fields: dict[str, Any], kind: type[Image | File]) -> str:
         return ""
     if not isinstance(given, str):
         raise ConfigError(
-            f'{kind.__name__}: media_type is text, not {describe_type(given)}. To do: media_type="image/png".'
+            f'{kind.__name__}: media_type is text, not {describe_type(given)}. Pass media_type="image/png".'
         )
     if given.lower() == "image/jpg":
         return "image/jpeg"
@@ -332,8 +327,8 @@ def read_attachment(value: object, maker: str = "files=") -> Text | Image | File
             return wrap_text(text, source.name)
         if guessed is None or is_text_type(guessed):
             raise ConfigError(
-                f"{source.shown} is not text in UTF-8, and neither its bytes nor its name say what else it is. To do: "
-                'convert it, or pass File(data=…, name="…", media_type="…").'
+                f"{source.shown} is not text in UTF-8, and neither its bytes nor its name say what else it is. "
+                'Convert it, or pass File(data=…, name="…", media_type="…").'
             )
         if guessed.startswith("image/"):
             return Image(data=source.data, media_type=guessed)

@@ -34,7 +34,7 @@ def read_text(value: object, maker: str) -> str:
     """A text. Raises ConfigError for anything else, with the right spelling."""
     if isinstance(value, str):
         return str.__str__(value)  # of a class of its own, such as an enumeration
-    raise ConfigError(f"{maker}(…) takes text, not {describe_type(value)}. To do: {_advise(value, maker)}.")
+    raise ConfigError(f"{maker}(…) takes text, not {describe_type(value)}. {_advise(value, maker)}.")
 
 
 def check_role(role: object) -> None:
@@ -46,7 +46,7 @@ def check_role(role: object) -> None:
         near = _NEAR_ROLES.get(role.lower()) or find_near_name(role.lower(), _ROLES)
         hint = "" if near is None else f"did you mean {near!r}? "
     shown = repr(role) if isinstance(role, str) and len(role) < 40 else describe_type(role)
-    raise ConfigError(f"the role of a message is not {shown}; {hint}To do: use {', '.join(map(repr, _ROLES))}.")
+    raise ConfigError(f"the role of a message is not {shown}; {hint}Use {', '.join(map(repr, _ROLES))}.")
 
 
 def read_parts(role: str, content: object) -> tuple[Part, ...]:
@@ -59,7 +59,7 @@ def read_parts(role: str, content: object) -> tuple[Part, ...]:
     _add_content(content, maker, parts, 0)
     if role == "user" and type(content) is not tuple and not any(map(_is_filled, parts)):
         raise ConfigError(
-            'a message of a user has no content, and an empty one is never sent in silence. To do: write user("…"), or '
+            'a message of a user has no content, and an empty one is never sent in silence. Write user("…"), or '
             "leave it out."
         )
     return tuple(parts)
@@ -86,7 +86,7 @@ def _add_content(content: object, maker: str, parts: list[Part], depth: int) -> 
         for each in content:
             _add_content(each, maker, parts, depth + 1)
     else:
-        raise ConfigError(f"{maker}(…) got {describe_type(content)}. To do: {_advise(content, maker)}.")
+        raise ConfigError(f"{maker}(…) got {describe_type(content)}. {_advise(content, maker)}.")
 
 
 def _is_part(content: object) -> TypeGuard[Part]:
@@ -106,7 +106,7 @@ def _read_bytes(data: bytes, maker: str) -> Part:
 
     if detect_media_type(data) is None:
         raise ConfigError(
-            f"{maker}(…) got bytes that are not a known picture or file. To do: for text write data.decode(), for "
+            f"{maker}(…) got bytes that are not a known picture or file. For text write data.decode(), for "
             'another file File(data, name="…", media_type="…").'
         )
     return read_attachment(data, maker)
@@ -122,7 +122,7 @@ def _read_dict(content: Mapping[Any, Any], maker: str) -> Part:
             "Write Text(…), Image(…) or File(…); or give ask(…) the whole message as a dict, "
             '{"role": "user", "content": […]}'
         )
-    raise ConfigError(f"{maker}(…) got a dict, which has its meaning only in a provider's format. To do: {advice}.")
+    raise ConfigError(f"{maker}(…) got a dict, which has its meaning only in a provider's format. {advice}.")
 
 
 def _advise(value: object, maker: str) -> str:
@@ -150,7 +150,7 @@ def read_call_arguments(arguments: object) -> dict[str, Any]:
     read = read_arguments(arguments) if isinstance(arguments, str) else read
     if read is None:
         raise ConfigError(
-            f"ToolCall(…) takes its arguments as a dict, not {describe_type(arguments)}. To do: write "
+            f"ToolCall(…) takes its arguments as a dict, not {describe_type(arguments)}. Write "
             'ToolCall("call_1", "add", {"a": 1}); text that is not a JSON object goes into raw_arguments=.'
         )
     return read
@@ -161,9 +161,7 @@ def check_call_id(call_id: object) -> None:
     if not isinstance(call_id, str):
         is_call = isinstance(getattr(call_id, "id", None), str)
         advice = "Write ToolResult(call.id, …)" if is_call else "Pass the id of the call"
-        raise ConfigError(
-            f"ToolResult(…) takes the id of its call as text, not {describe_type(call_id)}. To do: {advice}."
-        )
+        raise ConfigError(f"ToolResult(…) takes the id of its call as text, not {describe_type(call_id)}. {advice}.")
 
 
 def read_result(content: object) -> str | tuple[Text | Image | File, ...]:
@@ -182,7 +180,7 @@ def _read_result_part(part: object) -> Text | Image | File:
         return part
     if isinstance(part, _PARTS):
         raise ConfigError(
-            f"ToolResult(…) got {describe_type(part)} in its content. To do: a result is text, pictures and files."
+            f"ToolResult(…) got {describe_type(part)} in its content. A result is text, pictures and files."
         )
     return Text(part if isinstance(part, str) else _write_json(part))
 
@@ -190,12 +188,11 @@ def _read_result_part(part: object) -> Text | Image | File:
 def _write_json(value: object) -> str:
     if isinstance(value, (bytes, bytearray, memoryview, os.PathLike, type(None), *_PARTS)):
         raise ConfigError(
-            f"ToolResult(…) got {describe_type(value)}. To do: write text, a value that JSON can hold, Image(…) or "
-            "File(…)."
+            f"ToolResult(…) got {describe_type(value)}. Write text, a value that JSON can hold, Image(…) or File(…)."
         )
     try:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
-            f"ToolResult(…) got {describe_type(value)}, which JSON cannot hold. To do: write text, Image(…) or File(…)."
+            f"ToolResult(…) got {describe_type(value)}, which JSON cannot hold. Write text, Image(…) or File(…)."
         ) from None

@@ -166,7 +166,7 @@ class Fold:
 
     def _refuse(self, event: Event, what: str) -> NoReturn:
         self.refused = event
-        raise ProtocolError(f"{what}, the limit for one. To do: set reply_limits= if you expect more.")
+        raise ProtocolError(f"{what}, the limit for one. Set reply_limits= if you expect more.")
 
     def _add_seal(self, event: ThoughtSealed) -> None:
         block = self._blocks.get(event.block)

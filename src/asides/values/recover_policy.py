@@ -47,7 +47,7 @@ def read_recover(given: object) -> RecoverPolicy | None:
         policy = msgspec.convert(_read_cost(dict(fields)), RecoverPolicy)
     except msgspec.ValidationError as problem:
         raise ConfigError(
-            f"recover is not valid: {problem}. To do: its steps are {', '.join(_STEPS)}; see RecoverPolicy."
+            f"recover is not valid: {problem}. Its steps are {', '.join(_STEPS)}; see RecoverPolicy."
         ) from None
     for name, least in (("max_requests", 0), ("max_tokens", 1), ("max_total_tokens", 1)):
         limit: int | None = getattr(policy, name)

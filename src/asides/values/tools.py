@@ -84,7 +84,7 @@ def read_tool(document: Mapping[str, Any]) -> Tool:
     inner = document.get("function", document)
     name = inner.get("name") if isinstance(inner, Mapping) else None
     if not isinstance(name, str) or not name:
-        raise ConfigError('a tool has no name. To do: write {"type": "function", "function": {"name": …}}.')
+        raise ConfigError('a tool has no name. Write {"type": "function", "function": {"name": …}}.')
     parameters = inner.get("parameters", inner.get("input_schema"))
     try:
         return msgspec.convert(
@@ -99,7 +99,7 @@ def read_tool(document: Mapping[str, Any]) -> Tool:
             Tool,
         )
     except msgspec.ValidationError as error:
-        raise ConfigError(f"the tool {name} is invalid ({error}). To do: correct it.") from None
+        raise ConfigError(f"the tool {name} is invalid ({error}). Correct it.") from None
 
 
 _log = logging.getLogger("asides")
@@ -121,13 +121,13 @@ def check_tools(tools: Sequence[Tool], *, most: int | None = None, most_kb: int 
     size_kb = size / 1024
     if most is not None and count > most:
         raise TooManyTools(
-            f"{count} tools ({size_kb:.1f} KB of JSON) were given and {most} are allowed. To do: give fewer, or raise "
+            f"{count} tools ({size_kb:.1f} KB of JSON) were given and {most} are allowed. Give fewer, or raise "
             "tools_max_count."
         )
     if most_kb is not None and size_kb > most_kb:
         raise TooManyTools(
             f"{count} {'tool is' if count == 1 else 'tools are'} {size_kb:.1f} KB of JSON ({size} bytes) and {most_kb} "
-            "KB are allowed. To do: give fewer or smaller ones, or raise tools_max_json_kb."
+            "KB are allowed. Give fewer or smaller ones, or raise tools_max_json_kb."
         )
     _log_near(count, size_kb, most, most_kb)
 
@@ -173,7 +173,7 @@ def _encode_tool(tool: Tool) -> bytes:
         return msgspec.json.encode({"name": tool.name, "description": tool.description, "parameters": tool.parameters})
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
-            f"invalid tool schema: the parameters of {tool.name!r} cannot be written as JSON. To do: correct them."
+            f"invalid tool schema: the parameters of {tool.name!r} cannot be written as JSON. Correct them."
         ) from None
 
 
@@ -194,4 +194,4 @@ def read_tool_choice(choice: object) -> str:
             return str(word)
         case _:
             pass
-    raise ConfigError('tool_choice names no tool. To do: use "auto", "none", "required" or the name of a tool.')
+    raise ConfigError('tool_choice names no tool. Use "auto", "none", "required" or the name of a tool.')

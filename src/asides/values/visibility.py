@@ -67,7 +67,7 @@ class Visibility(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Raise a ConfigError if thinking shall be kept and none may be."""
         if keep_thinking and not {"raw", "summary"}.intersection(self.history):
             raise ConfigError(
-                "keep_thinking=True, and the visibility of history allows no thinking that can be read. To do: leave "
+                "keep_thinking=True, and the visibility of history allows no thinking that can be read. Leave "
                 "keep_thinking out, or allow it: Visibility(history=…), or [visibility] in asides.toml."
             )
 
@@ -84,6 +84,6 @@ def read_visibility(given: object) -> Visibility:
         return msgspec.convert(dict(fields), Visibility)
     except msgspec.ValidationError as problem:
         raise ConfigError(
-            f"visibility is not valid: {problem}. To do: give {', '.join(Visibility.__struct_fields__)} lists of raw, "
+            f"visibility is not valid: {problem}. Give {', '.join(Visibility.__struct_fields__)} lists of raw, "
             "summary and, but for user, log and trace, sealed."
         ) from None

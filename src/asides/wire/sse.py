@@ -139,7 +139,7 @@ class SseReader:
         begun = b"\n".join([*self._lines, line[:4096]])
         self.failure = ProtocolError(
             f"the server never ended its event: it grew past {self._limit} bytes, the limit for one. "
-            "To do: check base_url=, or report it to the host.",
+            "Check base_url=, or report it to the host.",
             payload=begun,
         )
         self._tail.clear()

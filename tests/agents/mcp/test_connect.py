@@ -46,7 +46,7 @@ def refusal(server: McpServer) -> str:
 def test_a_command_that_does_not_exist() -> None:
     assert refusal(McpServer.stdio("no-such-command")) == (
         "the MCP server no-such-command could not be opened: there is no command 'no-such-command'. "
-        "To do: install it, or give its whole path."
+        "Install it, or give its whole path."
     )
 
 
@@ -62,13 +62,13 @@ def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
 def test_a_child_that_ends_at_once_is_quoted_without_secrets() -> None:
     program = "import os, sys; sys.exit(f'bad token {os.environ[\"TOKEN\"]}, Bearer abc.def')"
     message = refusal(McpServer.stdio(sys.executable, "-c", program, env={"TOKEN": SECRET}, name="s"))
-    assert "ended before it answered; its last output: bad token ***, ***. To do: run the command" in message
+    assert "ended before it answered; its last output: bad token ***, ***. Run the command" in message
 
 
 def test_a_child_with_much_output_is_quoted_from_its_end() -> None:
     program = "import sys; sys.stderr.write('x' * 1_000_000 + ' and the reason'); sys.exit(1)"
     message = refusal(McpServer.stdio(sys.executable, "-c", program))
-    assert message.endswith("x and the reason. To do: run the command in a terminal to see why.")
+    assert message.endswith("x and the reason. Run the command in a terminal to see why.")
     assert len(message) < 800
 
 
@@ -87,21 +87,21 @@ def test_a_child_without_output_is_described_so() -> None:
 
 def test_a_child_that_does_not_answer_times_out() -> None:
     silent = McpServer.stdio(sys.executable, "-c", "import sys; sys.stdin.read()", start_timeout=0.3)
-    assert "it did not answer within 0.3 seconds. To do: raise start_timeout=" in refusal(silent)
+    assert "it did not answer within 0.3 seconds. Raise start_timeout=" in refusal(silent)
 
 
 def test_an_address_without_a_server() -> None:
     with serving(saying(b"")) as gone:
         url = gone.url
-    assert f"no server answers at {url}. To do: start the server, or check the URL." in refusal(McpServer.http(url))
+    assert f"no server answers at {url}. Start the server, or check the URL." in refusal(McpServer.http(url))
 
 
 @pytest.mark.parametrize(
     ("status", "message"),
     [
-        ("401 Unauthorized", "answered 401. To do: check the key in headers=."),
-        ("404 Not Found", "answered 404. To do: check the URL, the path included."),
-        ("500 Internal Server Error", "answered 500. To do: check the URL, the path included."),
+        ("401 Unauthorized", "answered 401. Check the key in headers=."),
+        ("404 Not Found", "answered 404. Check the URL, the path included."),
+        ("500 Internal Server Error", "answered 500. Check the URL, the path included."),
     ],
 )
 def test_an_address_that_refuses(status: str, message: str) -> None:
@@ -112,7 +112,7 @@ def test_an_address_that_refuses(status: str, message: str) -> None:
 def test_an_address_of_something_else() -> None:
     with serving(saying(whole_response(b"<html>", "text/html"))) as host:
         message = refusal(McpServer.http(host.url))
-    assert "Unexpected content type: text/html. To do: check that it is an MCP server." in message
+    assert "Unexpected content type: text/html. Check that it is an MCP server." in message
 
 
 def test_headers_are_sent() -> None:
@@ -130,7 +130,7 @@ def test_without_the_official_package_the_error_says_what_to_install() -> None:
         "except asides.ConfigError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
-    assert done.stdout == "tools of MCP servers need another package. To do: pip install 'asides[mcp]'\n"
+    assert done.stdout == "tools of MCP servers need another package. Run pip install 'asides[mcp]'\n"
 
 
 def test_the_official_package_loads_only_when_a_server_is_opened() -> None:
@@ -258,7 +258,7 @@ def test_a_list_of_tools_that_is_too_long_is_refused_with_the_reason(
     with serving(hostile(as_json, pages)) as host:
         message = refusal(McpServer.http(host.url))
     assert reason in message
-    assert "To do: " in message
+    assert "" in message
 
 
 @pytest.mark.parametrize(

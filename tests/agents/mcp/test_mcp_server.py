@@ -257,7 +257,7 @@ def test_a_server_is_opened_once_at_a_time_and_may_be_opened_again() -> None:
 async def test_a_server_that_is_not_open_has_no_tools_and_runs_none() -> None:
     async with old() as server:
         tool = find_tool(server, "one")
-    message = "the MCP server old is not open. To do: use it inside `with` or `async with`, or call"
+    message = "the MCP server old is not open. Use it inside `with` or `async with`, or call"
     with pytest.raises(ConfigError, match=message):
         _ = server.tools
     with pytest.raises(ConfigError, match=message):

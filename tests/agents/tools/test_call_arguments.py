@@ -87,7 +87,7 @@ def test_text_that_looks_like_json_stays_text_for_a_text_parameter() -> None:
 def test_an_argument_that_does_not_fit_is_named_with_its_schema(arguments: dict[str, Any], words: list[str]) -> None:
     message = refusal(call(**arguments))
     assert message.startswith("The arguments of named do not fit: ")
-    assert message.endswith(". To do: call it again with ones that do.")
+    assert message.endswith(". Call it again with ones that do.")
     for word in words:
         assert word in message
 

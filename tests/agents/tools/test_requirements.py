@@ -105,7 +105,7 @@ def test_K8_a_denied_call_is_told_as_one_that_was_not_run() -> None:
     call = ToolCall("call_9", "get_weather", {"city": "Ulm"})
     result = deny_call(call, "ask me on Monday")
     assert (result.call_id, result.name, result.is_error) == ("call_9", "get_weather", True)
-    assert result.text == ("The call of get_weather was not allowed: ask me on Monday. To do: go on without it.")
+    assert result.text == ("The call of get_weather was not allowed: ask me on Monday. Go on without it.")
 
 
 @pytest.mark.requirement("FT-41")

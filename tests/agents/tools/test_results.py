@@ -167,16 +167,14 @@ def test_an_exception_shows_no_traceback_and_no_key_and_is_cut() -> None:
 
 def test_a_call_that_took_too_long_says_so() -> None:
     assert build_result(CALL, TimedOut(2.5)) == ToolResult(
-        "call_7", "look was given up after 2.5 s: it took too long. To do: ask for less.", "look", is_error=True
+        "call_7", "look was given up after 2.5 s: it took too long. Ask for less.", "look", is_error=True
     )
     assert "after" not in build_result(CALL, TimedOut()).text
 
 
 def test_a_denied_call_names_the_reason() -> None:
-    assert deny_call(CALL).text == "The call of look was not allowed. To do: go on without it."
-    assert (
-        deny_call(CALL, " Not today. ").text == "The call of look was not allowed: Not today. To do: go on without it."
-    )
+    assert deny_call(CALL).text == "The call of look was not allowed. Go on without it."
+    assert deny_call(CALL, " Not today. ").text == "The call of look was not allowed: Not today. Go on without it."
     assert "sk-live" not in deny_call(CALL, "sk-live-1234567890").text
     assert deny_call(CALL).is_error
     assert deny_call(CALL).call_id == "call_7"
@@ -187,7 +185,7 @@ def test_a_denied_call_names_the_reason() -> None:
     [
         ("get_wether", ["get_weather", "add"], "There is no tool named 'get_wether'. Did you mean get_weather?"),
         ("zzz", ["get_weather", "add"], "There is no tool named 'zzz'. The tools are add, get_weather."),
-        ("zzz", [], "There is no tool named 'zzz'. There are no tools. To do: answer without one."),
+        ("zzz", [], "There is no tool named 'zzz'. There are no tools. Answer without one."),
     ],
 )
 def test_a_tool_that_does_not_exist_is_answered_with_the_existing_ones(name: str, names: list[str], text: str) -> None:

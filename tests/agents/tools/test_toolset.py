@@ -61,7 +61,7 @@ def test_a_class_is_not_one_of_its_objects() -> None:
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"two tools are called add\. To do: rename one"):
+    with pytest.raises(ConfigError, match=r"two tools are called add\. Rename one"):
         build_toolset([add, Tool("add")])
     assert list(build_toolset([add, tool(add, name="plus")])) == ["add", "plus"]
 

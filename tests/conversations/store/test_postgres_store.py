@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import secrets
 import subprocess
 import sys
@@ -38,7 +39,7 @@ def store(postgres_url: str) -> Iterator[PostgresStore]:
 def complaint(store: PostgresStore) -> str:
     with store, pytest.raises(StoreError) as caught:
         store.append("talk", [user("canary")])
-    assert "To do:" in str(caught.value)
+    assert re.search(r"\. [A-Z]", str(caught.value))
     assert "canary" not in str(caught.value)
     assert caught.value.__cause__ is None
     return str(caught.value)
@@ -90,11 +91,11 @@ def test_a_store_that_is_let_go_of_is_closed_quietly(postgres_url: str) -> None:
 @pytest.mark.parametrize("text", ["a\0b", "half \ud800"], ids=["NUL", "half a character"])
 def test_a_text_that_it_cannot_hold_is_an_error_and_nothing_is_written(store: PostgresStore, text: str) -> None:
     kind = "NUL" if "\0" in text else "half a character"
-    with pytest.raises(StoreError, match=f"{kind}.*To do") as caught:
+    with pytest.raises(StoreError, match=f"{kind}") as caught:
         store.append(text, [user("a")])
     assert text not in str(caught.value)
     for heading in (ConversationHeading(text), ConversationHeading(None, text)):
-        with pytest.raises(StoreError, match=f"{kind}.*To do"):
+        with pytest.raises(StoreError, match=f"{kind}"):
             store.append("talk", [user("a")], heading=heading)
     with pytest.raises(StoreError, match=kind):
         store.rename("talk", text)
@@ -107,7 +108,7 @@ def test_a_name_has_a_length_that_an_index_can_hold(store: PostgresStore) -> Non
         store.append(name, [user("a")])
         assert store.about(name) is not None
     for name in (rest[:2001], "日本語" * 223):
-        with pytest.raises(StoreError, match=r"at most 2000 bytes. To do"):
+        with pytest.raises(StoreError, match=r"at most 2000 bytes"):
             store.append(name, [user("a")])
         with pytest.raises(StoreError, match=r"at most 2000 bytes"):
             store.replace(name, [], expected=0)
@@ -147,7 +148,7 @@ def test_another_database_and_newer_tables_are_told(postgres_url: str, postgres_
 
 @pytest.mark.parametrize("url", ["store.db", "mysql://me@127.0.0.1/x", "postgresql://127.0.0.1:port/x", ""])
 def test_what_is_no_address_is_told(url: str) -> None:
-    with pytest.raises(ConfigError, match="To do"):
+    with pytest.raises(ConfigError, match=r"\. [A-Z]"):
         PostgresStore(url).names()
 
 

@@ -33,8 +33,8 @@ def test_reasons(raw: str, calls: bool, reason: StopKind) -> None:
     [
         (404, {"error": "model 'x' not found"}, NotFound, "answered 404: model 'x' not found."),
         (401, {"error": {"message": "Wrong key", "code": "c"}}, AuthError, "answered 401 (c): Wrong key."),
-        (500, {"other": 1}, Overloaded, "answered 500. To do"),
-        (502, "<html>", Overloaded, "answered 502. To do"),
+        (500, {"other": 1}, Overloaded, "answered 500. "),
+        (502, "<html>", Overloaded, "answered 502. "),
     ],
 )
 def test_an_error_is_a_sentence_or_the_object_of_a_proxy(

@@ -55,7 +55,7 @@ def test_our_own_messages_are_taken() -> None:
 
 @pytest.mark.parametrize("history", [3, None, "text", [None], [[]], {"messages": []}, {"messages": ["x"]}])
 def test_what_is_no_history_gets_a_clear_error(history: Any) -> None:
-    with pytest.raises(ConfigError, match="To do"):
+    with pytest.raises(ConfigError, match=r"\. [A-Z]"):
         diagnose(history, "anthropic:claude-opus-4-6")
 
 

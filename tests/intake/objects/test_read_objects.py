@@ -203,9 +203,9 @@ class Broken:
         ([Model(type="content_block_delta", delta={})], "collect the stream and pass asides.read"),
         (generate_pieces(), "a piece of a stream"),
         ([generate_pieces()], r"messages\[0\]: a generator is a stream that was not read"),
-        (Model(object="chat.completion", choices=[{"message": CHAT}] * 2), "2 answers. To do: .*choices"),
+        (Model(object="chat.completion", choices=[{"message": CHAT}] * 2), "2 answers. .*choices"),
         (Model(candidates=[]), "no answers"),
-        (Broken(), "its messages raised ValueError. To do: pass a list"),
+        (Broken(), "its messages raised ValueError. Pass a list"),
         (SimpleNamespace(a=1), "neither a message nor a response"),
         ([user("a"), SimpleNamespace(a=1)], r"messages\[1\]: a SimpleNamespace cannot be read"),
         ([Model(a=1)], "role is missing"),
@@ -223,7 +223,7 @@ def test_a_list_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         while True:
             yield user("again")
 
-    with pytest.raises(ConfigError, match=r"more than 10 messages. To do: pass a list that ends"):
+    with pytest.raises(ConfigError, match=r"more than 10 messages. Pass a list that ends"):
         read(repeat())
 
 

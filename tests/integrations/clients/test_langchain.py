@@ -497,7 +497,7 @@ def test_without_langchain_core_the_error_says_what_to_install(tmp_path: Path) -
         env={"PYTHONPATH": f"{tmp_path}:{source}"}, capture_output=True, text=True, check=True, timeout=30,
     )  # fmt: skip
     assert done.stdout == (
-        "asides.langchain needs langchain-core, which is not installed. To do: pip install 'asides[langchain]', or pip "
+        "asides.langchain needs langchain-core, which is not installed. Run pip install 'asides[langchain]', or pip "
         "install langchain-core.\n"
     )
 

@@ -38,7 +38,7 @@ class Failing:
 
 
 def fail() -> Any:
-    raise StoreError("no. To do: wait.")
+    raise StoreError("no. Wait.")
 
 
 def run_both(flow: Callable[[], VaultFlow[Any]]) -> list[Any]:

@@ -184,7 +184,7 @@ class BatchCore:
     def open_rows(self) -> Generator[RowSource]:
         """The rows as a file."""
         if self.rows is None:
-            raise ConfigError("there are no rows. To do: name a file, or give a list; or resume a batch that has them.")
+            raise ConfigError("there are no rows. Name a file, or give a list; or resume a batch that has them.")
         if isinstance(self.rows, (str, os.PathLike)):
             path = Path(self.rows).expanduser()
             yield RowSource(path, str(path), path.name.lower().endswith(".txt"), self.fill_prompt)
@@ -252,13 +252,13 @@ class BatchCore:
         found = self._find()
         if not found.is_loaded:
             raise ConfigError(
-                f"the rows of {self.output} were not all loaded, and the ledger has no others. To do: run "
+                f"the rows of {self.output} were not all loaded, and the ledger has no others. Run "
                 "`asides batch run` again with the same arguments, which goes on."
             )
         if self.given_via not in (None, found.via):
             raise ConfigError(
                 f"the batch {self.output} is via {found.via}, and resume goes on the same way, not via "
-                f"{self.given_via}. To do: leave out --via (via=); or run the batch again with the file of its rows "
+                f"{self.given_via}. Leave out --via (via=); or run the batch again with the file of its rows "
                 "and the other way, which asks only what has no answer."
             )
         check_output(self.output, None, has_ledger=True)
@@ -284,7 +284,7 @@ class BatchCore:
         advice = "Check the name, or run one first"
         if others:
             advice = f"Name it: --name (name=) {' or '.join(map(repr, others))}"
-        return ConfigError(f"there is no batch for {self.output} in the ledger {place}. To do: {advice}.")
+        return ConfigError(f"there is no batch for {self.output} in the ledger {place}. {advice}.")
 
     def read_status(self) -> BatchStatus:
         """How far the batch is, whoever runs it. Raises a ConfigError if there is none."""
@@ -315,7 +315,7 @@ def _check_same_plan(before: BatchPlan, now: BatchPlan, output: Path) -> None:
         changed.insert(0, "the model")
     raise ConfigError(
         f"the output {output} has answers that were asked for with other settings ({', '.join(changed) or 'the model'})"
-        ". To do: name another output; or ask all again with --replace (replace=True), which keeps the old answers in "
+        ". Name another output; or ask all again with --replace (replace=True), which keeps the old answers in "
         "the ledger only."
     )
 

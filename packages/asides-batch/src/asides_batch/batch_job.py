@@ -214,7 +214,7 @@ def encode_fields(fields: dict[str, Any]) -> bytes:
 def build_changed_error() -> ConfigError:
     """The error of a run whose batch was loaded anew by another process."""
     return ConfigError(
-        "another process has given this batch other rows, another model or other options. To do: wait for it, and run "
+        "another process has given this batch other rows, another model or other options. Wait for it, and run "
         "the batch again."
     )
 
@@ -251,10 +251,10 @@ class Runner(Protocol):
 def find_runner(via: str) -> Runner:
     """The runner with this name. Raises a ConfigError for an unknown one, or one that is not installed."""
     if via not in _RUNNERS:
-        raise ConfigError(f"via is {via!r}, which is unknown. To do: use {', '.join(_RUNNERS)}.")
+        raise ConfigError(f"via is {via!r}, which is unknown. Use {', '.join(_RUNNERS)}.")
     try:
         return cast("Runner", import_module(_RUNNERS[via]))
     except ModuleNotFoundError as missing:
         if missing.name != _RUNNERS[via]:
             raise
-        raise ConfigError(f"this version of asides cannot run a batch via {via}. To do: use live.") from None
+        raise ConfigError(f"this version of asides cannot run a batch via {via}. Use live.") from None

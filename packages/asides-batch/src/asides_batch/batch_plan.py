@@ -59,7 +59,7 @@ class BatchPlan(msgspec.Struct, frozen=True, dict=True):
         if own is not None and not (question.is_vendor_form and self.is_named):
             return (own,)
         if not self.models:
-            raise UnknownModel("no model is named. To do: name one for the batch, as provider:model, or in each row.")
+            raise UnknownModel("no model is named. Name one for the batch, as provider:model, or in each row.")
         return self.models
 
     def compute_hash(self, question: Question, request: bytes | None = None) -> str:
@@ -128,7 +128,7 @@ def _read_kept(name: str, value: Any) -> Any:
         plain = None
     if plain is None:
         raise ConfigError(
-            f"a batch cannot keep the option {name} as {type(value).__name__}: it is JSON in the ledger. To do: give "
+            f"a batch cannot keep the option {name} as {type(value).__name__}: it is JSON in the ledger. Give "
             "it as text, numbers, lists and dicts, or leave it out."
         )
     return plain
@@ -171,13 +171,13 @@ class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(self.actors, float):
             raise ConfigError(f"actors is a whole number, not {self.actors}.")
         if self.retries is not None and self.retries < 0:
-            raise ConfigError(f"retries is {self.retries}. To do: give 0 or more.")
+            raise ConfigError(f"retries is {self.retries}. Give 0 or more.")
 
     def check_via(self, via: str) -> None:
         """Raise a ConfigError for settings that the runner does not use."""
         if via != "ray" and (self.actors is not None or self.ray_address is not None):
             raise ConfigError(
-                f"actors and ray_address are for batches via ray, and this one is via {via}. To do: leave "
+                f"actors and ray_address are for batches via ray, and this one is via {via}. Leave "
                 "them out, or choose ray."
             )
 

@@ -86,9 +86,9 @@ class RequestEstimator:
     def _build_price_error(self, model: str, most: int | None) -> ConfigError:
         if most is None:
             return ConfigError(
-                f"a limit of cost needs a limit of output, and none is known for {model}. To do: set max_tokens=…"
+                f"a limit of cost needs a limit of output, and none is known for {model}. Set max_tokens=…"
             )
         return ConfigError(
-            f"a limit of cost needs a price, and none is known for {model}. To do: pip install 'asides[prices]', or "
+            f"a limit of cost needs a price, and none is known for {model}. Run pip install 'asides[prices]', or "
             "leave out the limit."
         )

@@ -115,7 +115,7 @@ def write_output(database: Database, ledger: Ledger, path: Path) -> int:
             raise
         raise ConfigError(
             f"the output {path} cannot be written: {problem.strerror or problem}. The ledger has what was answered. "
-            "To do: make room or allow writing, and resume the batch."
+            "Make room or allow writing, and resume the batch."
         ) from None
     return count
 
@@ -144,16 +144,16 @@ def _to_parquet(lines: Path, target: Path) -> Path:
 def check_output(path: Path, source: Path | None, *, has_ledger: bool) -> None:
     """Raise a ConfigError if the output cannot be written, or would replace a file that no batch wrote."""
     if source is not None and path.exists() and path.samefile(source):
-        raise ConfigError(f"the output {path} is the file of the rows. To do: name another one.")
+        raise ConfigError(f"the output {path} is the file of the rows. Name another one.")
     if not path.parent.is_dir():
-        raise ConfigError(f"the folder of the output {path} does not exist. To do: create it, or name another place.")
+        raise ConfigError(f"the folder of the output {path} does not exist. Create it, or name another place.")
     if path.is_dir() or (path.exists() and not path.is_file()):
-        raise ConfigError(f"the output {path} is a folder, a device or a pipe. To do: name a file.")
+        raise ConfigError(f"the output {path} is a folder, a device or a pipe. Name a file.")
     if is_parquet(path):
         load_parquet()  # Raises before anything is asked.
     if path.exists() and path.stat().st_size and not (has_ledger and _is_ours(path)):
         why = "was not written by a batch" if has_ledger else "exists, and there is no ledger beside it"
-        raise ConfigError(f"the output {path} {why}, so it is left as it is. To do: name another one.")
+        raise ConfigError(f"the output {path} {why}, so it is left as it is. Name another one.")
 
 
 def _is_ours(path: Path) -> bool:

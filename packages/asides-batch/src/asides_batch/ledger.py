@@ -94,7 +94,7 @@ class Ledger:
         """Lock the batch until the end of the transaction; returns it with the time of the database."""
         row = (yield Query(_SELECT, (self._clock(), self.name), postgres=_LOCK)).first
         if row is None:
-            raise ConfigError(f"the ledger has no batch {self.name!r}. To do: check the name of the output.")
+            raise ConfigError(f"the ledger has no batch {self.name!r}. Check the name of the output.")
         return read_record(row[:-1]), row[-1]
 
     def _save(self, record: BatchRecord, now: float) -> Queries[None]:
@@ -117,7 +117,7 @@ class Ledger:
             if is_busy and not is_same:
                 raise ConfigError(
                     f"another process works on the batch {self.name!r} with other rows, another model or other "
-                    "options. To do: wait for it or cancel it, or name another output."
+                    "options. Wait for it or cancel it, or name another output."
                 )
             record.state, record.version = "loading", record.version + (not is_same)
             record.row_count = record.row_count if is_same else 0
@@ -231,9 +231,7 @@ class Ledger:
             )
         ).first
         if twice is not None:
-            raise ConfigError(
-                f"rows {twice[0] + 1} and {twice[1] + 1} have the same id. To do: give each its own, or none."
-            )
+            raise ConfigError(f"rows {twice[0] + 1} and {twice[1] + 1} have the same id. Give each its own, or none.")
         yield Query(
             f"DELETE FROM batch_requests WHERE batch = ? AND state IN ('waiting', 'failed') AND NOT {_IS_ASKED}",
             (self.name, self.name),

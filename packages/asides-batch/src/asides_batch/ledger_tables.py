@@ -97,7 +97,7 @@ def open_ledger_database(location: str) -> Database:
     """Open the database of a ledger: a SQLite file, or a URL of PostgreSQL, whose tables are created if need be."""
     if re.match(r"\w+://", location) and not is_postgres_url(location):
         kind = location.partition(":")[0]
-        raise ConfigError(f"a ledger is a file or a postgresql:// URL, not {kind}://. To do: name one of these.")
+        raise ConfigError(f"a ledger is a file or a postgresql:// URL, not {kind}://. Name one of these.")
     if not is_postgres_url(location):
         return SqliteDatabase(location, _has_tables, _create_tables, patience=_PATIENCE, is_watched=True)
     from asides.database.postgres import PostgresDatabase  # psycopg loads only for it.
@@ -115,16 +115,14 @@ def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
     if application == _APPLICATION:
         if version > FORMAT:
             raise StoreError(
-                f"the ledger {path} was written by a newer asides. To do: upgrade asides, or name another output."
+                f"the ledger {path} was written by a newer asides. Upgrade asides, or name another output."
             )
         if connection.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone()[0]:
             # A view may compute without end, and a trigger delete what is written.
-            raise StoreError(
-                f"{path} has views or triggers, which no ledger has. To do: remove them, or name another output."
-            )
+            raise StoreError(f"{path} has views or triggers, which no ledger has. Remove them, or name another output.")
         return True
     if application or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreError(f"{path} is a database, but no ledger of a batch. To do: name another output or ledger.")
+        raise StoreError(f"{path} is a database, but no ledger of a batch. Name another output or ledger.")
     return False
 
 

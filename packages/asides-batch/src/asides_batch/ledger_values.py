@@ -88,8 +88,7 @@ def read_record(row: Sequence[Any]) -> BatchRecord:
 def build_damage_error(what: str) -> StoreError:
     """The error for a ledger that holds something which asides never writes."""
     return StoreError(
-        f"the ledger is damaged: {what} cannot be read. To do: restore it from a backup, or run the batch with another "
-        "output."
+        f"the ledger is damaged: {what} cannot be read. Restore it from a backup, or run the batch with another output."
     )
 
 

@@ -139,7 +139,7 @@ class _LiveRun:
             return False
         if not claimed and (sent := await self._job.count_sent()):
             self._job.error = ConfigError(
-                f"{sent} requests are in batches of a vendor and are paid for. To do: run the batch with --via vendor "
+                f"{sent} requests are in batches of a vendor and are paid for. Run the batch with --via vendor "
                 '(via="vendor") to get their answers.'
             )
             return False

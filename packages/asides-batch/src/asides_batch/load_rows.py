@@ -73,7 +73,7 @@ class RowSource(msgspec.Struct, frozen=True):
         try:
             if self.path.exists() and not self.path.is_file():
                 raise ConfigError(
-                    f"{self.name} is a folder, a device or a pipe, and is read more than once. To do: name a file, or "
+                    f"{self.name} is a folder, a device or a pipe, and is read more than once. Name a file, or "
                     "pipe the rows into `asides batch run -`."
                 )
             return self.path.open("rb")
@@ -101,7 +101,7 @@ def _encode_row(row: Any, number: int) -> bytes:
         return json.dumps(plain).encode()
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
-            f"row {number} cannot be written as JSON. To do: give text, a dict, or a list of messages as dicts."
+            f"row {number} cannot be written as JSON. Give text, a dict, or a list of messages as dicts."
         ) from None
 
 
@@ -133,7 +133,7 @@ def load_rows(
             if record.state != "loading" or record.version != version or is_stopped():
                 return record
     if not count:
-        raise ConfigError(f"{source.name} has no questions. To do: write one JSON text or object on each line.")
+        raise ConfigError(f"{source.name} has no questions. Write one JSON text or object on each line.")
     return database.run(partial(ledger.finish_loading, count, version))
 
 

@@ -61,7 +61,7 @@ class JobSetup(msgspec.Struct, frozen=True):
             own["api_key"] = key.reveal()
         elif key is not None and not isinstance(key, str):
             raise ConfigError(
-                f"an api_key that is a {type(key).__name__} cannot be given to other processes. To do: give it as text,"
+                f"an api_key that is a {type(key).__name__} cannot be given to other processes. Give it as text,"
                 " or set the provider's variable in the environment of these processes."
             )
         return msgspec.structs.replace(self, settings=settings, own=Options(**own))  # type: ignore[typeddict-item]

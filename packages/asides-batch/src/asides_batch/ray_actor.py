@@ -157,12 +157,12 @@ def _check_worker(invitation: Invitation) -> None:
     setup = invitation.setup
     if setup.program != __version__:
         raise ConfigError(
-            f"a worker of Ray has asides {__version__}, and this process has {setup.program}. To do: install the same "
+            f"a worker of Ray has asides {__version__}, and this process has {setup.program}. Install the same "
             "version on every node."
         )
     if not is_postgres_url(setup.place) and name_machine() != invitation.machine:
         raise ConfigError(
-            "the ledger is a SQLite file, and a worker of Ray is on another machine. To do: put the ledger into "
+            "the ledger is a SQLite file, and a worker of Ray is on another machine. Put the ledger into "
             "PostgreSQL, with ledger or the setting store, as postgresql://user@host/name."
         )
 

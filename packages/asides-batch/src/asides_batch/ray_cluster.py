@@ -30,7 +30,7 @@ _LOCAL_ENVIRONMENT = {
 def require_ray() -> None:
     """Raise a ConfigError if Ray is not installed."""
     if find_spec("ray") is None:
-        raise ConfigError("Ray is not installed. To do: pip install 'asides[ray]', here and on every node.")
+        raise ConfigError("Ray is not installed. Run pip install 'asides[ray]', here and on every node.")
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def _load(name: str) -> Any:
         return import_module(name)
     except ImportError as problem:
         raise ConfigError(
-            f"Ray cannot be loaded: {problem}. To do: pip install 'asides[ray]', which has Ray Data, here and on "
+            f"Ray cannot be loaded: {problem}. Run pip install 'asides[ray]', which has Ray Data, here and on "
             "every node."
         ) from None
 
@@ -79,11 +79,11 @@ def _connect(ray: Any, place: str, cpus: int) -> None:
         words = describe_problem(problem)
         if place == _LOCAL:
             raise ConfigError(
-                f"Ray could not be started on this machine: {words}. To do: see the logs in /tmp/ray/session_latest, or"
+                f"Ray could not be started on this machine: {words}. See the logs in /tmp/ray/session_latest, or"
                 " run the batch without it (live)."
             ) from None
         raise ConfigError(
-            f"the Ray cluster at {place} cannot be reached: {words}. To do: check the address, that the cluster runs, "
+            f"the Ray cluster at {place} cannot be reached: {words}. Check the address, that the cluster runs, "
             "and that it has the same versions of Ray and Python; `local` starts one on this machine."
         ) from None
 
@@ -97,7 +97,7 @@ def _probe(place: str) -> None:
         socket.create_connection((named[1], int(named[2])), timeout=_PROBE_SECONDS).close()
     except (OSError, OverflowError) as problem:
         raise ConfigError(
-            f"no Ray cluster answers at {place}: {getattr(problem, 'strerror', None) or problem}. To do: check the "
+            f"no Ray cluster answers at {place}: {getattr(problem, 'strerror', None) or problem}. Check the "
             "address, and that the cluster runs; `local` starts one on this machine."
         ) from None
 
@@ -116,7 +116,7 @@ def check_ledger(ray: Any, place: str) -> None:
     if len(machines) > 1:
         raise ConfigError(
             f"the ledger is a SQLite file, and the Ray cluster has {len(machines)} machines, which cannot share it. "
-            "To do: put the ledger into PostgreSQL, with ledger or the setting store, as postgresql://user@host/name."
+            "Put the ledger into PostgreSQL, with ledger or the setting store, as postgresql://user@host/name."
         )
 
 

@@ -33,7 +33,7 @@ _PLACE_SECONDS = 60.0
 async def run(job: BatchJob) -> None:
     """Answer what waits in the ledger. When cancelled, what is under way is dropped, and what was answered is kept."""
     if job.setup is None:
-        raise ConfigError("this batch job has no setup for Ray. To do: run it with Batch or AsyncBatch.")
+        raise ConfigError("this batch job has no setup for Ray. Run it with Batch or AsyncBatch.")
     setup = job.setup.prepare_to_send()
     driver = _Driver(job, setup)
     thread = threading.Thread(target=driver.drive, name="asides-ray", daemon=True)
@@ -139,7 +139,7 @@ class _Driver:
             raise
         except Exception as problem:  # noqa: BLE001 - Ray raises errors of many kinds
             raise self.error or ConfigError(
-                f"the actors of Ray have failed: {describe_problem(problem)}. Every answer is in the ledger. To do: see"
+                f"the actors of Ray have failed: {describe_problem(problem)}. Every answer is in the ledger. See"
                 " that asides is installed on every node, in the same version, and resume the batch."
             ) from None
         finally:

@@ -41,4 +41,4 @@ def test_a_check_adds_up_what_is_asked_once(tmp_path: Path) -> None:
 def test_ids_that_are_not_unique_are_a_problem(tmp_path: Path) -> None:
     rows = [{"id": 1, "prompt": "a"}, {"id": 1, "prompt": "b"}]
     check = asides_batch.Batch(rows, output=tmp_path / "o", model="groq:m").check()
-    assert check.problems == ("rows 1 and 2 have the same id. To do: give each its own, or none.",)
+    assert check.problems == ("rows 1 and 2 have the same id. Give each its own, or none.",)

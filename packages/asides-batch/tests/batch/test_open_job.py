@@ -36,5 +36,5 @@ def test_its_repr_shows_no_key_and_no_password() -> None:
 
 
 def test_a_key_that_is_a_function_stays_here() -> None:
-    with pytest.raises(asides.ConfigError, match=r"cannot be given to other processes. To do: give it as text"):
+    with pytest.raises(asides.ConfigError, match=r"cannot be given to other processes. Give it as text"):
         build(lambda: "sk-word").prepare_to_send()

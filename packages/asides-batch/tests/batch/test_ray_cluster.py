@@ -35,7 +35,7 @@ def test_what_only_ray_uses_is_refused_elsewhere(tmp_path: Path, stage: OpenStag
     options: list[dict[str, Any]] = [{"actors": 2}, {"ray_address": "auto"}]
     for option in options:
         batch = asides_batch.Batch(["?"], output=tmp_path / "out.jsonl", **given, **option)
-        with pytest.raises(asides.ConfigError, match=r"for batches via ray, and this one is via live\. To do:"):
+        with pytest.raises(asides.ConfigError, match=r"for batches via ray, and this one is via live\"):
             batch.run()
     assert list(tmp_path.iterdir()) == []
     batch = asides_batch.Batch(["?"], output=tmp_path / "out.jsonl", **given)
@@ -64,7 +64,7 @@ def cluster(*nodes: tuple[str, bool]) -> Any:
 
 def test_a_file_is_no_ledger_for_several_machines() -> None:
     two = cluster(("10.0.0.1", True), ("10.0.0.2", True))
-    with pytest.raises(asides.ConfigError, match=r"has 2 machines.*To do: put the ledger into PostgreSQL"):
+    with pytest.raises(asides.ConfigError, match=r"has 2 machines.*Put the ledger into PostgreSQL"):
         check_ledger(two, "out.jsonl.ledger")
     check_ledger(two, "postgresql://db/asides")
     check_ledger(cluster(("10.0.0.1", True), ("10.0.0.1", True), ("10.0.0.2", False)), "out.jsonl.ledger")
@@ -80,7 +80,7 @@ def test_errors_of_ray_are_one_line() -> None:
 @pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}", "[::1]:{}"])
 def test_an_address_where_nobody_listens_is_named_at_once(form: str) -> None:
     place = form.format(find_free_port())
-    with pytest.raises(asides.ConfigError, match=r"no Ray cluster answers at .*To do: check the address") as caught:
+    with pytest.raises(asides.ConfigError, match=r"no Ray cluster answers at .*Check the address") as caught:
         _connect(None, place, 1)
     assert place in str(caught.value)
 
@@ -95,7 +95,7 @@ class Failing:
 def test_a_cluster_that_does_not_start_is_told() -> None:
     with pytest.raises(asides.ConfigError, match=r"could not be started on this machine: RuntimeError: no room for"):
         _connect(Failing(), "local", 1)
-    with pytest.raises(asides.ConfigError, match=r"the Ray cluster at auto cannot be reached: .*To do:"):
+    with pytest.raises(asides.ConfigError, match=r"the Ray cluster at auto cannot be reached: "):
         _connect(Failing(), "auto", 1)
 
 

@@ -219,20 +219,20 @@ def _list_all_keys(headers: Headers, query: str) -> Iterator[str]:
 _NO_KEY = Refusal(
     401,
     "invalid_api_key",
-    "this gateway needs one of its own keys, and the request has none that it knows. To do: send the key of the "
+    "this gateway needs one of its own keys, and the request has none that it knows. Send the key of the "
     "gateway where you would send the provider's.",
     {"www-authenticate": "Bearer"},
 )
 _BUSY = Refusal(
     503,
     "keys_unavailable",
-    "the gateway cannot look for this key now: it looks for too many others. To do: try again in a moment.",
+    "the gateway cannot look for this key now: it looks for too many others. Try again in a moment.",
     {"retry-after": "5"},
 )
 _UNSURE = Refusal(
     503,
     "keys_unavailable",
-    "the gateway cannot look for this key now: its database does not answer. To do: try again in a moment.",
+    "the gateway cannot look for this key now: its database does not answer. Try again in a moment.",
     {"retry-after": "5"},
 )
 
@@ -289,7 +289,7 @@ def _refuse_host(host: str) -> Refusal:
         403,
         "host_not_allowed",
         f"this gateway is not known as {name}. Without a key it answers to names of this machine alone, so that no web "
-        f"page can reach it under another. To do: ask 127.0.0.1, or add {name} to allowed_hosts.",
+        f"page can reach it under another. Ask 127.0.0.1, or add {name} to allowed_hosts.",
     )
 
 
@@ -298,8 +298,7 @@ def _refuse_origin(origin: str) -> Refusal:
     return Refusal(
         403,
         "origin_not_allowed",
-        f"web pages of {name} may not use this gateway. To do: add the page's origin to allowed_origins if you trust "
-        "it.",
+        f"web pages of {name} may not use this gateway. Add the page's origin to allowed_origins if you trust it.",
     )
 
 

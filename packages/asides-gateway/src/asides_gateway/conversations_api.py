@@ -267,7 +267,7 @@ class ConversationsApi:
         """Ask a question; the answer comes as events."""
         body = await read_json(request, NewMessage, self._service.settings, MOST_WITH_FILES)
         if not body.text.strip() and not body.files:
-            raise PageError("the message is blank. To do: write something.", "blank")
+            raise PageError("the message is blank. Write something.", "blank")
         files = await asyncio.to_thread(_read_files, body.files)
         return await self._stream_turn(request, body.text, body.model, body.thinking, files)
 

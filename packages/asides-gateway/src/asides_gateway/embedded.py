@@ -14,7 +14,7 @@ try:
     from asides_gateway.http_server import GatewayServer
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
-        f"a gateway needs {missing.name}, which is not installed. To do: pip install 'asides[gateway]'.",
+        f"a gateway needs {missing.name}, which is not installed. Run pip install 'asides[gateway]'.",
         name=missing.name,
     ) from None
 
@@ -61,20 +61,20 @@ class Gateway:
     def url(self) -> str:
         """Where it answers, such as "http://127.0.0.1:4242"."""
         if self._url is None:
-            raise RuntimeError("the gateway is not open. To do: use it in a with block, or call start().")
+            raise RuntimeError("the gateway is not open. Use it in a with block, or call start().")
         return self._url
 
     @property
     def service(self) -> Service:
         """What its requests share. It belongs to the thread of the gateway."""
         if self._service is None:
-            raise RuntimeError("the gateway is not open. To do: use it in a with block, or call start().")
+            raise RuntimeError("the gateway is not open. Use it in a with block, or call start().")
         return self._service
 
     def start(self) -> Self:
         """Open the port and answer requests in a new thread. Raises a ConfigError if the port is taken."""
         if self._thread is not None:
-            raise RuntimeError("this gateway was started before. To do: make another one.")
+            raise RuntimeError("this gateway was started before. Make another one.")
         ready: Future[tuple[str, Callable[[], object]]] = Future()
         self._thread = threading.Thread(target=self._run, args=(ready,), name="asides-gateway", daemon=True)
         self._thread.start()

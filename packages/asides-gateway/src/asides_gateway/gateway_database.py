@@ -55,7 +55,7 @@ def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
     if application == _APPLICATION:
         return not _list_missing(connection)
     if application or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreError(f"{path} is the database of another program, not of a gateway. To do: move it away.")
+        raise StoreError(f"{path} is the database of another program, not of a gateway. Move it away.")
     return False
 
 

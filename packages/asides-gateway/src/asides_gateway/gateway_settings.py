@@ -127,7 +127,7 @@ def check_settings(settings: GatewaySettings) -> None:
     host = settings.host
     if not host.strip() or "/" in host or any(mark.isspace() for mark in host) or host.count(":") == 1:
         raise ConfigError(
-            f"{host!r} is no address to listen on. To do: write a name or an IP address alone, such as 127.0.0.1; the "
+            f"{host!r} is no address to listen on. Write a name or an IP address alone, such as 127.0.0.1; the "
             "port has an option of its own."
         )
     check_keys(settings.keys)
@@ -148,7 +148,7 @@ def check_address(settings: GatewaySettings) -> None:
     if not any(settings.keys) and not is_loopback(settings.host) and not may_have_records(settings):
         raise ConfigError(
             f"{settings.host} can be reached from other machines, and anyone who reaches it would use your accounts: it "
-            f"needs a key. To do: run `asides gateway key create --name NAME` where the gateway keeps its data "
+            f"needs a key. Run `asides gateway key create --name NAME` where the gateway keeps its data "
             f"(--folder, or the store of the settings). Or use a key of your own: {HOW_TO_MAKE[:1].lower()}"
             f"{HOW_TO_MAKE[1:]}, and set it as {VARIABLE}, or name its file with --key-file. Give the key to your "
             "clients as their API key. Or leave --host out, for this machine alone."

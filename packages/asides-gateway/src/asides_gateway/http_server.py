@@ -70,7 +70,7 @@ class ServerConfig(uvicorn.Config):
     def note_full(self) -> None:
         """A connection was refused."""
         self._full.warn(
-            f"connections are refused: {self.max_connections} are open, or their heads take too much. To do: raise the "
+            f"connections are refused: {self.max_connections} are open, or their heads take too much. Raise the "
             "limit of open files (ulimit -n), or run more workers."
         )
 
@@ -170,7 +170,7 @@ class AcceptErrors:
             return  # asyncio tries to accept again after a second, and the server has closed.
         if isinstance(problem, OSError) and "accept" in message:
             self._log.warn(
-                f"connections cannot be accepted: {problem.strerror or type(problem).__name__}. To do: raise the limit "
+                f"connections cannot be accepted: {problem.strerror or type(problem).__name__}. Raise the limit "
                 "of open files (ulimit -n)."
             )
         else:

@@ -95,16 +95,16 @@ def _bind(family: int, address: str, port: int, *, shares: bool) -> socket.socke
 
 def _explain(problem: OSError, host: str, port: int) -> str:
     if isinstance(problem, socket.gaierror):
-        return f"the address {host} is not known. To do: write one of this machine, such as 127.0.0.1."
+        return f"the address {host} is not known. Write one of this machine, such as 127.0.0.1."
     match problem.errno:
         case errno.EADDRINUSE:
             return (
-                f"port {port} of {host} is in use: another gateway may be running. To do: end that one, or use "
+                f"port {port} of {host} is in use: another gateway may be running. End that one, or use "
                 "another port, such as --port 0 for a free one."
             )
         case errno.EACCES | errno.EPERM:
-            return f"port {port} is reserved for the system. To do: use one above 1023, such as --port 4242."
+            return f"port {port} is reserved for the system. Use one above 1023, such as --port 4242."
         case errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT:
-            return f"{host} is no address of this machine. To do: write one that is, such as 127.0.0.1."
+            return f"{host} is no address of this machine. Write one that is, such as 127.0.0.1."
         case _:
             return f"port {port} of {host} cannot be opened: {problem.strerror or problem}."

@@ -28,7 +28,7 @@ try:
     )
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
-        "a gateway needs prometheus-client, which is not installed. To do: pip install 'asides[gateway]'.",
+        "a gateway needs prometheus-client, which is not installed. Run pip install 'asides[gateway]'.",
         name=missing.name,
     ) from None
 

@@ -16,14 +16,14 @@ from asides_gateway.web import Application, Receive, Scope, Send
 from asides_gateway.web_app import make_app
 
 _NOT_STARTED = (
-    "the gateway was not started. To do: run its lifespan with that of the application around it, such as "
+    "the gateway was not started. Run its lifespan with that of the application around it, such as "
     "FastAPI(lifespan=gateway.lifespan)."
 )
 _NEEDS_KEY = (
-    "this gateway has no key and answers this machine only. To do: set keys, as in "
+    "this gateway has no key and answers this machine only. Set keys, as in "
     "app(GatewaySettings(keys=(KEY,))), and send one."
 )
-_NO_WEBSOCKETS = "this gateway has no WebSockets. To do: send an HTTP request."
+_NO_WEBSOCKETS = "this gateway has no WebSockets. Send an HTTP request."
 
 
 class MountedGateway:

@@ -28,8 +28,8 @@ MOST_BODY = 2 * MEGABYTE
 """The most bytes of a request of the page: a question and a few settings."""
 MOST_WITH_FILES = 32 * MEGABYTE
 """The most bytes of a question with files."""
-_TOO_LARGE = "the request is larger than the page may send. To do: send less."
-_STORE_FAILED = "the stored conversations cannot be used. To do: try again; the log of the gateway says more."
+_TOO_LARGE = "the request is larger than the page may send. Send less."
+_STORE_FAILED = "the stored conversations cannot be used. Try again; the log of the gateway says more."
 HEADERS = {"cache-control": "no-store", **SAFE_HEADERS}
 EVENT_HEADERS = {**HEADERS, "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
 """The headers of a response of server-sent events, which no proxy may hold back."""
@@ -111,7 +111,7 @@ def find_status(problem: AsidesError) -> int:
 async def read_json(request: web.Request, kind: type[Body], settings: GatewaySettings, most: int = MOST_BODY) -> Body:
     """Read the body as a value of this type. Raises PageError for any other."""
     if request.content_type != "application/json":
-        raise PageError("the body is not JSON. To do: send content-type: application/json.", "not_json", 415)
+        raise PageError("the body is not JSON. Send content-type: application/json.", "not_json", 415)
     try:
         body = await read_body(request, msgspec.structs.replace(settings, max_body=min(most, settings.max_body)))
     except RelayRefusal as problem:
@@ -150,7 +150,7 @@ def read_id(request: web.Request) -> str:
 
 def refuse_unknown() -> PageError:
     """The error for a conversation that is not there, or not this tenant's."""
-    return PageError("there is no such conversation. To do: reload the list.", "no_conversation", 404)
+    return PageError("there is no such conversation. Reload the list.", "no_conversation", 404)
 
 
 def read_number(request: web.Request, name: str, usual: int | None, most: int) -> int | None:

@@ -215,8 +215,7 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as problem:
         raise ConfigError(
-            f"the folder for conversations {folder} cannot be created: {problem.strerror or problem}. To do: name "
-            "another one."
+            f"the folder for conversations {folder} cannot be created: {problem.strerror or problem}. Name another one."
         ) from None
 
 
@@ -230,5 +229,5 @@ def _expect(tenant: str, identifier: str | None, name: str) -> Queries[PageConve
 
 def _build_deletion_error(name: str) -> StoreConflict:
     return StoreConflict(
-        "this conversation was deleted meanwhile. To do: begin another one.", name=name, expected=0, found=None
+        "this conversation was deleted meanwhile. Begin another one.", name=name, expected=0, found=None
     )

@@ -41,7 +41,7 @@ GO_ON = "Please go on exactly where you stopped."
 """What is asked to continue an answer that broke off. Every provider takes a question; few take a begun answer."""
 
 _REFUSES_QUESTION = (BadRequest, ContentFiltered)
-_FAULT = "the gateway failed to show this answer. To do: try again; if it fails again, report it with the log."
+_FAULT = "the gateway failed to show this answer. Try again; if it fails again, report it with the log."
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -83,7 +83,7 @@ class PageTurn:
         await run_to_end(self._hold)
         if not self._held:
             raise PageError(
-                "an answer is under way in this conversation, in another tab perhaps. To do: wait for it, or stop it.",
+                "an answer is under way in this conversation, in another tab perhaps. Wait for it, or stop it.",
                 "busy",
                 409,
             )
@@ -121,7 +121,7 @@ class PageTurn:
     def _choose_continuation(self, messages: tuple[Message, ...]) -> str | None:
         """The question that continues a conversation; None if its last message is to be answered."""
         if not messages:
-            raise PageError("there is nothing to continue. To do: ask something.", "nothing_to_continue", 409)
+            raise PageError("there is nothing to continue. Ask something.", "nothing_to_continue", 409)
         return GO_ON if messages[-1].role == "assistant" else None
 
     async def _keep_holding(self) -> None:

@@ -70,7 +70,7 @@ async def _read_parts(request: web.Request, most: int, seconds: float) -> bytes:
                     limit.reschedule(min(deadline, loop.time() + _LONGEST_PAUSE))
     except TimeoutError:
         raise RelayRefusal(
-            "the body of the request did not arrive in time. To do: send it again.",
+            "the body of the request did not arrive in time. Send it again.",
             status=408,
             headers={"connection": "close"},
         ) from None
@@ -80,7 +80,7 @@ async def _read_parts(request: web.Request, most: int, seconds: float) -> bytes:
 def _refuse_size(most: int) -> RelayRefusal:
     megabytes = most / MEGABYTE
     return RelayRefusal(
-        f"the body of the request is larger than {megabytes:.4g} MB. To do: send less, such as smaller pictures; or "
+        f"the body of the request is larger than {megabytes:.4g} MB. Send less, such as smaller pictures; or "
         "raise max_body_mb of the gateway's settings.",
         status=413,
         headers={"connection": "close"},
@@ -98,7 +98,7 @@ def _read_encodings(request: web.Request) -> list[str]:
     known = [name for name in _ENCODINGS if name != "zstd" or _find_zstd() is not None]
     if len(names) > _MOST_ENCODINGS or any(name not in known for name in names):
         raise RelayRefusal(
-            f"the body is in an encoding that is not known here. To do: use {', '.join(known)}, or none.",
+            f"the body is in an encoding that is not known here. Use {', '.join(known)}, or none.",
             status=415,
             headers={"accept-encoding": ", ".join(known), "connection": "close"},
         )
@@ -161,4 +161,4 @@ def _find_zstd() -> Any:
 
 
 def _refuse_encoding(name: str) -> RelayRefusal:
-    return RelayRefusal(f"the body is no {name}, although its Content-Encoding says so. To do: send it again.")
+    return RelayRefusal(f"the body is no {name}, although its Content-Encoding says so. Send it again.")

@@ -39,7 +39,7 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _OF_CONNECTION = frozenset({"content-length", "transfer-encoding", "keep-alive", "content-encoding", "trailer"})
 _CLIENT = re.compile(r"[!-~]{1,60}")
-_FAULT = "the gateway failed to answer this request. To do: try again; if it fails again, report it with the log."
+_FAULT = "the gateway failed to answer this request. Try again; if it fails again, report it with the log."
 _BUSY_SECONDS = "5"
 
 

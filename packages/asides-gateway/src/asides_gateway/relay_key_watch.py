@@ -27,7 +27,7 @@ async def watch_relay_key(database: Database, keys: RelayKeys, seconds: float = 
             if await has_other_keys(database, keys):
                 _log.warning(
                     "reasoning state in the store is encrypted with another %s than that of this process: it goes on "
-                    "without the thinking of such turns. To do: set the same for all gateways; after a new one, keep "
+                    "without the thinking of such turns. Set the same for all gateways; after a new one, keep "
                     "the old one behind it, separated by a comma.",
                     KEY_VARIABLE,
                 )

@@ -143,7 +143,7 @@ class RequestsApi:
         try:
             feed = self._recent.follow(tenant, last)
         except TooManyFeeds:
-            message = "too many pages follow these requests already. To do: close some."
+            message = "too many pages follow these requests already. Close some."
             raise PageError(message, "too_many_readers", 503) from None
         try:
             response = web.StreamResponse(headers=EVENT_HEADERS)
@@ -218,7 +218,7 @@ def _refuse_unknown(workers: int, instance: str) -> PageError:
             "details, and bodies if they are kept, are with that process."
         )
         return PageError(message, "request_elsewhere", 404)
-    message = "this request is not kept here, or no longer. To do: reload the list."
+    message = "this request is not kept here, or no longer. Reload the list."
     if workers > 1:
         message += f" The gateway has {workers} processes, and each keeps its own requests."
     return PageError(message, "no_request", 404)

@@ -30,10 +30,10 @@ from asides_gateway.service import Service
 # spelling of a path is taken for another one.
 _OPEN = frozenset({"/ui", "/ui/", "/ui/{name}"})
 _ONLY_OWN = (
-    "the figures are those of all clients, and this key sees its own alone. To do: use a key of the settings, such as "
+    "the figures are those of all clients, and this key sees its own alone. Use a key of the settings, such as "
     "ASIDES_GATEWAY_KEY, or set gateway.open_metrics."
 )
-_FAULT = "the gateway failed to answer this request. To do: try again."
+_FAULT = "the gateway failed to answer this request. Try again."
 _DEFAULT_HEADERS = {**SAFE_HEADERS, "server": "asides"}
 
 
@@ -103,4 +103,4 @@ async def _check_caller(request: web.Request, handler: web.Handler, service: Ser
 
 
 async def _answer_unknown(_: web.Request) -> web.StreamResponse:
-    return answer_error("nothing is here. To do: open /ui/.", "not_found", 404)
+    return answer_error("nothing is here. Open /ui/.", "not_found", 404)

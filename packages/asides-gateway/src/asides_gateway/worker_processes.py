@@ -58,7 +58,7 @@ def run_workers(
     `command` starts a worker that reads its `WorkerPlan` and writes a line when it answers.
     """
     if not can_share_ports():
-        raise ConfigError("this system does not share a port among processes. To do: leave --workers out.")
+        raise ConfigError("this system does not share a port among processes. Leave --workers out.")
     check_free(settings.host, settings.port)
     # Holds the port between the lives of workers. It does not listen, so no connection comes here.
     held = open_sockets(settings.host, settings.port, shares=True)
@@ -176,7 +176,7 @@ class _Parent:
                     return
                 _log.error("worker %d ended: %s; it is started again", number, _describe_end(process.returncode))
             if self._failed_starts >= _MOST_FAILED_STARTS and not self._ready:
-                _log.error("no worker starts any more, so the gateway ends. To do: look for the error above.")
+                _log.error("no worker starts any more, so the gateway ends. Look for the error above.")
                 self._code = 1
                 self._ending.set()
                 return

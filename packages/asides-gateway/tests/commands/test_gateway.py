@@ -97,7 +97,7 @@ def test_a_key_is_revoked_where_redis_is_not_installed(
         monkeypatch.setitem(sys.modules, name, None)
     done = here(capsys, "gateway", "key", "revoke", "guest", "--yes")
     assert done.code == 0
-    assert "warning: Redis needs the package redis, which is not installed. To do: pip install 'asides" in done.err
+    assert "warning: Redis needs the package redis, which is not installed. Run pip install 'asides" in done.err
     assert "revoked the key" in done.err
 
 

@@ -71,7 +71,7 @@ def test_without_its_packages_the_error_names_the_extra(module: str) -> None:
     words = f"import sys; sys.modules[{module!r}] = None; import asides_gateway.embedded"
     ran = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1
-    assert ran.stderr.rstrip().endswith("not installed. To do: pip install 'asides[gateway]'.")
+    assert ran.stderr.rstrip().endswith("not installed. Run pip install 'asides[gateway]'.")
 
 
 def test_a_gateway_is_started_once_and_has_no_address_before() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -60,7 +61,7 @@ def test_a_file_that_is_named_must_hold_a_key_for_its_owner_alone(
     file = _write(tmp_path / "keys.txt", text, mode)
     with pytest.raises(ConfigError, match=words) as caught:
         find_gateway_keys(load_settings({}, files=[], gateway={"key_file": file}), {})
-    assert "To do" in str(caught.value)
+    assert re.search(r"\. [A-Z]", str(caught.value))
     assert KEYS[0] not in str(caught.value)
 
 
@@ -73,7 +74,7 @@ def test_a_missing_file_or_variable_is_no_gateway_without_keys(tmp_path: Path) -
 @pytest.mark.parametrize("key", ["short", "a" * 40, "sk with blanks 0123456789", "schlüssel-0123456789", "x\n" * 20])
 def test_a_weak_key_is_refused_and_not_shown(key: str) -> None:
     check_keys(KEYS)
-    with pytest.raises(ConfigError, match="To do: make one") as caught:
+    with pytest.raises(ConfigError, match="Make one") as caught:
         check_keys((KEYS[0], key))
     assert key not in str(caught.value)
     assert "key 2 of the gateway's 2" in str(caught.value)

@@ -53,7 +53,7 @@ def test_a_port_in_use_is_an_error(shares: bool) -> None:
     with taken:
         taken.listen()
         port: int = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 is in use.*To do"):
+        with pytest.raises(ConfigError, match=f"port {port} of 127.0.0.1 is in use"):
             check_free("127.0.0.1", port)
         if shares:
             close_sockets(open_sockets("127.0.0.1", port, shares=True))
@@ -63,7 +63,7 @@ def test_a_port_in_use_is_an_error(shares: bool) -> None:
 def test_an_address_of_others_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.7", 0))]
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
-    with pytest.raises(ConfigError, match=r"192\.0\.2\.7 is no address of this machine.*To do"):
+    with pytest.raises(ConfigError, match=r"192\.0\.2\.7 is no address of this machine"):
         open_sockets("192.0.2.7", 0)
 
 
@@ -72,7 +72,7 @@ def test_a_name_that_nobody_knows_is_an_error(monkeypatch: pytest.MonkeyPatch) -
         raise socket.gaierror(-2, "Name or service not known")
 
     monkeypatch.setattr("socket.getaddrinfo", fail)
-    with pytest.raises(ConfigError, match=r"the address no\.such\.host is not known.*To do"):
+    with pytest.raises(ConfigError, match=r"the address no\.such\.host is not known"):
         open_sockets("no.such.host", 0)
 
 

@@ -34,13 +34,13 @@ def test_a_database_without_tables(postgres_server: PostgresServer) -> None:
         postgres_server.drop_database("check_servers_empty")
     assert not store.is_sound
     assert "answers, and steps of its tables are missing: 0001_" in store.text
-    assert store.text.endswith("To do: run `asides store migrate`.")
+    assert store.text.endswith("Run `asides store migrate`.")
 
 
 def test_servers_that_are_away() -> None:
     store, redis = checks = check_servers(*AWAY)
     assert "the database 127.0.0.1:1/none does not answer: " in store.text
-    assert "Redis at 127.0.0.1:1/0 cannot be used: it cannot be reached. To do: " in redis.text
+    assert "Redis at 127.0.0.1:1/0 cannot be used: it cannot be reached. " in redis.text
     assert not any(each.is_sound for each in checks)
     assert "hunter2" not in repr(checks)
 
@@ -54,8 +54,8 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_addresses_that_are_none() -> None:
     store, redis = checks = check_servers("mysql://me:hunter2@db/x", "redis://:hunter2@host:port/0")
-    assert "store (ASIDES_STORE) begins with mysql://, and is no PostgreSQL database. To do: " in store.text
-    assert "gateway.redis is no URL of a Redis server. To do: " in redis.text
+    assert "store (ASIDES_STORE) begins with mysql://, and is no PostgreSQL database. " in store.text
+    assert "gateway.redis is no URL of a Redis server. " in redis.text
     assert "hunter2" not in repr(checks)
 
 
@@ -68,4 +68,4 @@ def test_silent_servers_hold_nobody_up() -> None:
         # The two would take five and three seconds.
         assert time.monotonic() - began < 2.5
     assert [each.is_sound for each in checks] == [False, False]
-    assert checks[0].text == f"127.0.0.1:{port}/x did not answer within 0.5 seconds. To do: check that server."
+    assert checks[0].text == f"127.0.0.1:{port}/x did not answer within 0.5 seconds. Check that server."

@@ -53,7 +53,7 @@ def test_a_server_shows_no_password() -> None:
 
 def test_a_url_that_is_misspelt_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StoreError, match=r"postgress:// is neither.*To do: write postgresql://") as caught:
+    with pytest.raises(StoreError, match=r"postgress:// is neither.*Write postgresql://") as caught:
         open_stores("postgress://me:canary@127.0.0.1/asides")
     assert "canary" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

@@ -34,8 +34,8 @@ class _Stages:
         for each in given:
             if not callable(each) and not isinstance(each, get_args(Scene)):
                 raise TypeError(
-                    f"a stage takes scenes, a list of them, or one function, not {type(each).__name__}. To do: "
-                    'write stage(Say(text="hi")), with Say from asides_stage.'
+                    f"a stage takes scenes, a list of them, or one function, not {type(each).__name__}. "
+                    'Write stage(Say(text="hi")), with Say from asides_stage.'
                 )
         opened = self._closing.enter_context(Stage(functions[0] if functions else given or None, **options))
         self._opened.append(opened)

@@ -154,7 +154,7 @@ def load_official_client() -> None:
         import_module("mcp.client.streamable_http")
         import_module("mcp.client.subscriptions")
     except ImportError:
-        raise ConfigError("tools of MCP servers need another package. To do: pip install 'asides[mcp]'") from None
+        raise ConfigError("tools of MCP servers need another package. Run pip install 'asides[mcp]'") from None
 
 
 # --- logs of the official client ------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ def explain_failure(
         what, advice = _explain_child(config, diagnostics, causes)
     else:
         what, advice = _explain_address(config, diagnostics, causes)
-    return ConfigError(f"the MCP server {label} could not be opened: {what}. To do: {advice}.")
+    return ConfigError(f"the MCP server {label} could not be opened: {what}. {advice}.")
 
 
 def _explain_child(config: Stdio, diagnostics: ServerDiagnostics, causes: list[BaseException]) -> tuple[str, str]:

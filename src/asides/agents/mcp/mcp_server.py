@@ -91,12 +91,12 @@ class McpServer:
         if name is not None and not _NAME.fullmatch(name):
             raise ConfigError(
                 f"{name!r} cannot be the name of an MCP server: it becomes part of the names of its tools. "
-                "To do: use up to 32 of the characters a-z A-Z 0-9 _ and -."
+                "Use up to 32 of the characters a-z A-Z 0-9 _ and -."
             )
         if approval not in _APPROVALS:
-            raise ConfigError(f'approval={approval!r} is not known. To do: write "allow", "deny" or "ask".')
+            raise ConfigError(f'approval={approval!r} is not known. Write "allow", "deny" or "ask".')
         if start_timeout <= 0 or (timeout is not None and timeout <= 0):
-            raise ConfigError("timeout= and start_timeout= are seconds, more than 0. To do: correct them.")
+            raise ConfigError("timeout= and start_timeout= are seconds, more than 0. Correct them.")
         self._config = config
         self._name = name
         self._allow = (allow,) if isinstance(allow, str) else tuple(allow)
@@ -163,7 +163,7 @@ class McpServer:
         The other arguments are those of `stdio`.
         """
         if not url.lower().startswith(("http://", "https://")):
-            raise ConfigError("the URL of an MCP server starts with http:// or https://. To do: correct it.")
+            raise ConfigError("the URL of an MCP server starts with http:// or https://. Correct it.")
         config = Http(url, dict(headers or {}))
         return cls(
             config, name=name, allow=allow, deny=deny, approval=approval, timeout=timeout, start_timeout=start_timeout
@@ -272,7 +272,7 @@ class McpServer:
 
     def _start_session(self) -> Session:
         if self._session is not None:
-            raise ConfigError(f"the MCP server {self.name} is already open. To do: open it once.")
+            raise ConfigError(f"the MCP server {self.name} is already open. Open it once.")
         return Session(self._label, self._config, self._start_timeout)
 
     def _accept_session(self, session: Session, info: ServerInfo) -> None:
@@ -280,7 +280,7 @@ class McpServer:
             names = ", ".join(tool.name for tool in session.listing[:20])
             raise ConfigError(
                 f"allow= and deny= leave none of the {len(session.listing)} tools of the MCP server "
-                f"{self._label}. To do: correct them; it has {names}."
+                f"{self._label}. Correct them; it has {names}."
             )
         self._info = info
         with self._lock:
@@ -315,7 +315,7 @@ class McpServer:
     def _get_session(self) -> Session:
         if self._session is None:
             raise ConfigError(
-                f"the MCP server {self.name} is not open. To do: use it inside `with` or `async with`, or call open()."
+                f"the MCP server {self.name} is not open. Use it inside `with` or `async with`, or call open()."
             )
         return self._session
 
@@ -357,4 +357,4 @@ class McpServer:
 
     def _build_listing_error(self, error: ConnectionLost | RequestRefused) -> ConfigError:
         reason = "it has ended" if isinstance(error, ConnectionLost) else str(error)
-        return ConfigError(f"the MCP server {self.name} did not list its tools: {reason}. To do: look at the server.")
+        return ConfigError(f"the MCP server {self.name} did not list its tools: {reason}. Look at the server.")

@@ -65,7 +65,7 @@ class ExpectedOutput:
             how = _describe_mismatch(problem.feedback)
             error = InvalidOutput(
                 f"the answer of {reply.model or 'the model'} does not fit output={how}. "
-                "To do: raise attempts=, use another model, or read the text of .partial.",
+                "Raise attempts=, use another model, or read the text of .partial.",
                 feedback=problem.feedback,
             )
             error.partial = reply

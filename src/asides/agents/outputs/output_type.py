@@ -130,7 +130,7 @@ def _build_msgspec_parser(kind: Any) -> Callable[[bytes], Any]:
     try:
         decoder = msgspec.json.Decoder(kind)
     except TypeError as problem:
-        raise ConfigError(f"output cannot be read ({problem}). To do: use a dataclass or a schema.") from None
+        raise ConfigError(f"output cannot be read ({problem}). Use a dataclass or a schema.") from None
 
     def parse(document: bytes) -> Any:
         try:
@@ -222,7 +222,7 @@ def build_validator(schema: dict[str, Any]) -> Callable[[Any], None]:
             check = compile_schema(use_formats=False)  # an unknown format does not make a schema invalid
     except _SCHEMA_FAULTS as problem:
         raise ConfigError(
-            f"output is no JSON schema that can be checked ({type(problem).__name__}). To do: correct it."
+            f"output is no JSON schema that can be checked ({type(problem).__name__}). Correct it."
         ) from None
 
     def validate(value: Any) -> None:
@@ -247,7 +247,7 @@ class _RefuseAll(dict[str, Callable[[str], Any]]):
 
 
 def _refuse_reference(_: str) -> Any:
-    raise ConfigError("the schema of output refers to another document. To do: put its definitions into $defs.")
+    raise ConfigError("the schema of output refers to another document. Put its definitions into $defs.")
 
 
 def _describe_violation(problem: Any) -> str:

@@ -76,7 +76,7 @@ def parse_output(reply: Reply, output_type: OutputType[T], strategy: Strategy) -
         if reply.stop.reason == "length":
             model = reply.model or "the model"
             raise NoAnswer(
-                f"{model} was cut off inside its answer, which is not complete. To do: raise max_tokens.", reply
+                f"{model} was cut off inside its answer, which is not complete. Raise max_tokens.", reply
             ) from None
         raise
 
@@ -109,7 +109,7 @@ def _reject_blank(reply: Reply, output_type: OutputType[Any]) -> NoReturn:
         advice = "Raise max_tokens" if reply.outcome == "starved" else "Ask again, or ask for less thinking"
         raise AnswerInThinking(
             f"{reply.model or 'the model'} gave no answer. Its thinking has one, but answers are not taken "
-            f"from there. To do: {advice}.",
+            f"from there. {advice}.",
             reply,
         )
     if reply.outcome == "starved":

@@ -52,7 +52,7 @@ def build_schema(output: object) -> ProviderSchema:
         return ProviderSchema(output)
     if isinstance(output, str):
         if output not in ("json", "json_object"):
-            raise ConfigError(f'output={output!r} is not known. To do: use "json", a JSON schema or a type.')
+            raise ConfigError(f'output={output!r} is not known. Use "json", a JSON schema or a type.')
         return ProviderSchema("json")
     if isinstance(output, Mapping):
         return _read_schema(dict(output))
@@ -172,7 +172,7 @@ def _read_type(kind: object) -> _TypeSchema:
     try:
         return _TypeSchema(build_msgspec_schema(kind), is_fixed=True)
     except (TypeError, NameError) as problem:
-        raise ConfigError(f"output has no JSON schema ({problem}). To do: use a dataclass or a schema.") from None
+        raise ConfigError(f"output has no JSON schema ({problem}). Use a dataclass or a schema.") from None
 
 
 def build_msgspec_schema(kind: Any) -> dict[str, Any]:

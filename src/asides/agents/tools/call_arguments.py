@@ -50,7 +50,7 @@ def read_call(call: ToolCall, parameters: Parameters) -> dict[str, Any]:
 def _build_error(call: ToolCall, problem: str) -> BadArguments:
     if len(problem) > _MAX_PROBLEM_LENGTH:
         problem = f"{problem[:_MAX_PROBLEM_LENGTH]}…"
-    return BadArguments(f"The arguments of {call.name} do not fit: {problem}. To do: call it again with ones that do.")
+    return BadArguments(f"The arguments of {call.name} do not fit: {problem}. Call it again with ones that do.")
 
 
 def _read_object(call: ToolCall) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class FunctionTool(Generic[Given, Value]):
         # A staticmethod or classmethod object wraps the function that has the name, the types and the docstring.
         inner: Any = self._outer.__func__ if isinstance(self._outer, (staticmethod, classmethod)) else function
         if not callable(inner):
-            raise ConfigError(f"a tool is a function, not {type(inner).__name__}. To do: decorate a function.")
+            raise ConfigError(f"a tool is a function, not {type(inner).__name__}. Decorate a function.")
         self._function = inner
         kind: type[Any] = type(function)
         self._unbound = kind is classmethod or (kind is not staticmethod and is_unbound_method(inner))
@@ -203,18 +203,18 @@ def tool(
     the provider to hold the model to the schema. Raises ConfigError if a model could not call the function.
     """
     if approval is not None and approval not in get_args(Approval):
-        raise ConfigError(f'approval={approval!r} is not known. To do: use "allow", "deny" or "ask".')
+        raise ConfigError(f'approval={approval!r} is not known. Use "allow", "deny" or "ask".')
     seconds: Any = timeout
     if seconds is not None and not (isinstance(seconds, (int, float)) and seconds > 0):
-        raise ConfigError("the timeout of a tool is not a number above zero. To do: pass seconds, or None.")
+        raise ConfigError("the timeout of a tool is not a number above zero. Pass seconds, or None.")
     kinds: tuple[Any, ...] = fatal if isinstance(fatal, tuple) else (fatal,)
     if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
-        raise ConfigError("fatal= has a value that is no exception type. To do: pass exception types only.")
+        raise ConfigError("fatal= has a value that is no exception type. Pass exception types only.")
     options = ToolOptions(name, description, approval, timeout, kinds, strict)
 
     def decorate(decorated: Callable[..., Any]) -> FunctionTool[..., Any]:
         if isinstance(decorated, FunctionTool):
-            raise ConfigError(f"{decorated.__name__} is already a tool. To do: decorate it once.")
+            raise ConfigError(f"{decorated.__name__} is already a tool. Decorate it once.")
         return FunctionTool(decorated, options)
 
     return decorate if function is None else decorate(function)
@@ -274,7 +274,7 @@ def find_runnable(tool: ToolLike, earlier: Mapping[str, OfferedTool] | None = No
         if known is not None and isinstance(known.runnable, FunctionTool) and known.runnable.has_read(tool):
             return known.runnable
         return FunctionTool(tool)
-    raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}. To do: pass one of them.")
+    raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}. Pass one of them.")
 
 
 def read_offer(tool: ToolLike, earlier: Mapping[str, OfferedTool] | None = None) -> OfferedTool:
@@ -298,13 +298,11 @@ def build_toolset(
     """
     given: Any = tools
     if isinstance(given, (Mapping, str)) or not isinstance(given, Iterable):
-        raise ConfigError("tools is a list, even for one tool. To do: write tools=[…].")
+        raise ConfigError("tools is a list, even for one tool. Write tools=[…].")
     offered: dict[str, OfferedTool] = {}
     for tool in tools:
         offer = read_offer(tool, earlier)
         if offer.tool.name in offered:
-            raise ConfigError(
-                f"two tools are called {offer.tool.name}. To do: rename one, as with asides.tool(name=…)."
-            )
+            raise ConfigError(f"two tools are called {offer.tool.name}. Rename one, as with asides.tool(name=…).")
         offered[offer.tool.name] = offer
     return offered

@@ -35,13 +35,13 @@ def build_result(call: ToolCall, outcome: JobOutcome) -> ToolResult:
             return _build_error(call, _describe_error(error))
         case TimedOut(seconds=seconds):
             after = f" after {seconds:g} s" if seconds else ""
-            return _build_error(call, f"{call.name} was given up{after}: it took too long. To do: ask for less.")
+            return _build_error(call, f"{call.name} was given up{after}: it took too long. Ask for less.")
 
 
 def deny_call(call: ToolCall, reason: str = "") -> ToolResult:
     """Build the result of a call that may not be run."""
     why = f": {redact_keys(reason.strip().rstrip('.'))}" if reason.strip() else ""
-    return _build_error(call, f"The call of {call.name} was not allowed{why}. To do: go on without it.")
+    return _build_error(call, f"The call of {call.name} was not allowed{why}. Go on without it.")
 
 
 def reject_unknown_tool(call: ToolCall, names: Iterable[str]) -> ToolResult:
@@ -53,7 +53,7 @@ def reject_unknown_tool(call: ToolCall, names: Iterable[str]) -> ToolResult:
     elif known:
         text += f" The tools are {', '.join(known[:_MAX_NAMES])}{' and more' if len(known) > _MAX_NAMES else ''}."
     else:
-        text += " There are no tools. To do: answer without one."
+        text += " There are no tools. Answer without one."
     return _build_error(call, text)
 
 

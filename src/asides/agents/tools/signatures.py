@@ -86,7 +86,7 @@ def read_signature(
     if not without_first and is_unbound_method(function):
         raise build_unbound_error(function.__qualname__, name)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ConfigError(f"the tool {name} is a generator, and a tool returns one value. To do: use return.")
+        raise ConfigError(f"the tool {name} is a generator, and a tool returns one value. Use return.")
     declared = _read_declarations(function, name)
     docstring = read_docstring(inspect.getdoc(_find_documented(function)) or inspect.getdoc(function) or "")
     parameters = read_parameters(name, declared[1:] if without_first else declared, docstring.parameters)
@@ -101,11 +101,11 @@ def read_tool_name(function: Callable[..., Any], name: str | None) -> str:
     found = getattr(function, "__name__", "") if name is None else name
     if name is None and not found.isidentifier():
         kind = found or type(function).__name__
-        raise ConfigError(f"{kind} cannot be a tool: it has no name. To do: use def, or asides.tool(…, name=…).")
+        raise ConfigError(f"{kind} cannot be a tool: it has no name. Use def, or asides.tool(…, name=…).")
     if not _NAME.fullmatch(found):
         raise ConfigError(
             f"{found[:80]!r} cannot be the name of a tool: a name has at most 64 ASCII letters, digits, _ and -. "
-            "To do: give it another with asides.tool(name=…)."
+            "Give it another with asides.tool(name=…)."
         )
     return found
 
@@ -121,7 +121,7 @@ def is_unbound_method(function: Callable[..., Any]) -> bool:
 
 def build_unbound_error(qualified_name: str, name: str) -> ConfigError:
     """Build the error for a method that was passed without its object."""
-    return ConfigError(f"{qualified_name} is not bound to an object. To do: pass a bound method, as in thing.{name}.")
+    return ConfigError(f"{qualified_name} is not bound to an object. Pass a bound method, as in thing.{name}.")
 
 
 # --- parameters -----------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def read_parameters(function: str, declared: Sequence[DeclaredParameter], descri
 def _build_reader(function: str, parameter: DeclaredParameter) -> Reader:
     if is_pydantic_field(parameter.default):
         raise ConfigError(
-            f"the tool {function} has Field(…) as the default of {parameter.name}. To do: write "
+            f"the tool {function} has Field(…) as the default of {parameter.name}. Write "
             f"{parameter.name}: Annotated[type, Field(…)], and the default after it."
         )
     try:
@@ -167,7 +167,7 @@ def _build_reader(function: str, parameter: DeclaredParameter) -> Reader:
         reason = str(error).strip().split("\n")[-1] if str(error).startswith("Generating") else str(error)
         reason = " ".join(reason.split())[:300]
         raise ConfigError(
-            f"the tool {function} has a type that JSON cannot hold: {parameter.name} ({reason}). To do: change it."
+            f"the tool {function} has a type that JSON cannot hold: {parameter.name} ({reason}). Change it."
         ) from None
 
 
@@ -200,11 +200,11 @@ def _read_declarations(function: Callable[..., Any], name: str) -> list[Declared
         signature = inspect.signature(function)
     except NameError as error:
         raise _UndefinedType(
-            f"the signature of the tool {name} cannot be read ({error}). To do: correct it, or define the type "
+            f"the signature of the tool {name} cannot be read ({error}). Correct it, or define the type "
             "outside of any function."
         ) from None
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"the signature of the tool {name} cannot be read ({error}). To do: correct it.") from None
+        raise ConfigError(f"the signature of the tool {name} cannot be read ({error}). Correct it.") from None
     # The model does not see the arguments that a partial has filled in.
     filled = function.keywords if isinstance(function, partial) else {}
     found: list[DeclaredParameter] = []
@@ -214,7 +214,7 @@ def _read_declarations(function: Callable[..., Any], name: str) -> list[Declared
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             bare = parameter.replace(annotation=parameter.empty, default=parameter.empty)
             raise ConfigError(
-                f"the tool {name} cannot take {bare}: a model gives arguments by name. To do: name its parameters."
+                f"the tool {name} cannot take {bare}: a model gives arguments by name. Name its parameters."
             )
         default = msgspec.UNSET if parameter.default is parameter.empty else parameter.default
         kind = hints.get(parameter.name, Any)

@@ -109,8 +109,8 @@ class DatabaseStore:
 def check_name(name: str, *, is_shared: bool) -> None:
     """Raise StoreError for a name that a conversation in a store cannot have."""
     if not name.strip():
-        raise StoreError("a stored conversation needs a name. To do: pass one that is not blank.")
+        raise StoreError("a stored conversation needs a name. Pass one that is not blank.")
     if is_shared and len(name.encode("utf-8", "replace")) > _MOST_NAME:
         raise StoreError(
-            f"the name of a conversation in PostgreSQL has at most {_MOST_NAME} bytes. To do: pass a shorter one."
+            f"the name of a conversation in PostgreSQL has at most {_MOST_NAME} bytes. Pass a shorter one."
         )

@@ -62,13 +62,11 @@ def has_tables(connection: sqlite3.Connection, path: str) -> bool:
         if version > FORMAT:
             raise StoreError(
                 f"the store {path} was written by a newer asides (its format is {version}, this one knows up to "
-                f"{FORMAT}). To do: upgrade asides, or use another file."
+                f"{FORMAT}). Upgrade asides, or use another file."
             )
         return True
     if application or version or _select_one(connection, "SELECT count(*) FROM sqlite_master"):
-        raise StoreError(
-            f"{path} is a database of another program, not a store of conversations. To do: use another file."
-        )
+        raise StoreError(f"{path} is a database of another program, not a store of conversations. Use another file.")
     return False
 
 
@@ -124,7 +122,7 @@ def replace(
     found = 0 if before is None else before.about.version
     if before is None or found != expected:
         raise StoreConflict(
-            f"the conversation {name!r} was changed by another process; nothing was written. To do: load it again and "
+            f"the conversation {name!r} was changed by another process; nothing was written. Load it again and "
             "repeat the change.",
             name=name,
             expected=expected,
@@ -145,9 +143,7 @@ def rename(name: str, new: str, now: float) -> Queries[bool]:
     if name != new:
         # A row of its own makes others wait who create one of this name at the same time.
         if not (yield from _insert_conversation(new, now)):
-            raise StoreError(
-                f"there is a conversation {new!r} already. To do: choose another name, or delete that one."
-            )
+            raise StoreError(f"there is a conversation {new!r} already. Choose another name, or delete that one.")
         yield Query("DELETE FROM conversations WHERE name = ?", (new,))
     return (yield Query("UPDATE conversations SET name = ? WHERE name = ?", (new, name))).changed > 0
 
@@ -240,8 +236,8 @@ def _parse_about(row: tuple[Any, ...]) -> ConversationInfo:
         msgspec.convert((name, version, rewritten, length, system, model, created, updated), _Columns)
     except (msgspec.DecodeError, TypeError, UnicodeDecodeError):  # TypeError: the column holds a number.
         raise StoreError(
-            f"the head of the conversation {name!r} cannot be read: it is damaged, or a newer asides wrote it. To do: "
-            "upgrade asides, or restore the store from a backup."
+            f"the head of the conversation {name!r} cannot be read: it is damaged, or a newer asides wrote it. "
+            "Upgrade asides, or restore the store from a backup."
         ) from None
     heading = ConversationHeading(system, model)
     return ConversationInfo(name, version, rewritten, length, heading, spent, created, updated)
@@ -255,7 +251,7 @@ def _parse_rows(name: str, rows: Iterable[tuple[Any, ...]]) -> list[Message]:
         except (ConfigError, TypeError):  # TypeError: the column holds a number.
             raise StoreError(
                 f"message {place} of the conversation {name!r} cannot be read: it is damaged, or a newer asides wrote "
-                "it. To do: upgrade asides, or restore the store from a backup."
+                "it. Upgrade asides, or restore the store from a backup."
             ) from None
     return messages
 
@@ -321,7 +317,7 @@ def _next_version() -> Queries[int]:
     counted = yield Query("UPDATE clock SET ticks = ticks + 1", postgres="SELECT nextval('versions')")
     row = counted.first or (yield Query("SELECT ticks FROM clock")).first
     if row is None or not isinstance(row[0], int):
-        raise StoreError("the store has lost count of its versions: it is damaged. To do: restore it from a backup.")
+        raise StoreError("the store has lost count of its versions: it is damaged. Restore it from a backup.")
     return row[0]
 
 

@@ -86,7 +86,7 @@ def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str]
     except MissingKey:
         key = None
     if key_env and key is None and not target.launches:
-        raise ConfigError(f"{key_env} is not set. To do: set it, or leave key_env out if the server wants no key.")
+        raise ConfigError(f"{key_env} is not set. Set it, or leave key_env out if the server wants no key.")
     if key is not None and not variables:
         variables = row.key_env  # it came from there, or from the key file
     return ProbeCall(

@@ -138,15 +138,15 @@ def open_document(history: Any, format_name: str | None, preferred: str) -> Open
         opened = _open_object(document)
     else:
         raise ConfigError(
-            f"there is no conversation in {_name_type(document)}. To do: pass a list of messages, or an object with "
+            f"there is no conversation in {_name_type(document)}. Pass a list of messages, or an object with "
             "messages, input or contents."
         )
     if not opened.items:
-        raise ConfigError("the conversation is empty. To do: name one that has messages.")
+        raise ConfigError("the conversation is empty. Name one that has messages.")
     for place, item in enumerate(opened.items):
         if not isinstance(item, dict):
             where = f"{opened.list_name}[{place}]"
-            raise ConfigError(f"{where} is {_name_type(item)}, not a message. To do: check whether the file was cut.")
+            raise ConfigError(f"{where} is {_name_type(item)}, not a message. Check whether the file was cut.")
     opened.format = chosen or detect_history(opened.items, opened.fields or {}, opened.list_name, preferred)
     if opened.fields is None:
         opened.list_name = LIST_NAMES[opened.format]
@@ -196,9 +196,7 @@ def _find_paths(opened: OpenedHistory, halves: list[tuple[Any, str]]) -> list[st
 def _read_format(name: object) -> HistoryFormat:
     found = FORMATS.get(name.lower().replace("-", "_")) if isinstance(name, str) else None
     if found is None:
-        raise ConfigError(
-            f"the format {name!r} is not known. To do: use openai, anthropic, responses, gemini or asides."
-        )
+        raise ConfigError(f"the format {name!r} is not known. Use openai, anthropic, responses, gemini or asides.")
     return found
 
 
@@ -246,10 +244,8 @@ def _open_object(document: Node) -> OpenedHistory:
     if isinstance(document.get("input"), str):
         raise ConfigError("the input is one text, so there is no history to repair.")
     if "role" in document and ("content" in document or "parts" in document):
-        raise ConfigError("this is a single message. To do: pass the list of messages of the conversation.")
-    raise ConfigError(
-        "the file has no list of messages. To do: pass a list, or an object with messages, input or contents."
-    )
+        raise ConfigError("this is a single message. Pass the list of messages of the conversation.")
+    raise ConfigError("the file has no list of messages. Pass a list, or an object with messages, input or contents.")
 
 
 def _is_wrapped(line: object) -> bool:

@@ -204,7 +204,7 @@ def _read_thinking_field(more: Fields) -> list[Piece]:
 def read_other(fields: Mapping[str, Any], kind: str) -> Message:
     """Read a message that is not a turn of the model."""
     if kind == "remove":
-        raise ConfigError("a message that removes another one is not content. To do: leave it out of the list.")
+        raise ConfigError("a message that removes another one is not content. Leave it out of the list.")
     role = _ROLES.get(kind) or str(fields.get("role"))
     content = fields.get("content")
     parts = content if isinstance(content, str) else [part for block in _as_list(content) for part in write_part(block)]

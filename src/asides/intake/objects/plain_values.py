@@ -90,7 +90,7 @@ class _Walker:
         self._count += 1
         if level > _MAX_LEVELS or self._count > _MAX_VALUES:
             raise ConfigError(
-                f"{self._whole} has too many levels or values to be a message: it may hold itself. To do: pass a "
+                f"{self._whole} has too many levels or values to be a message: it may hold itself. Pass a "
                 "message or a response."
             )
         if kind is dict or isinstance(value, Mapping):
@@ -113,7 +113,7 @@ class _Walker:
         if fields is None and level:
             raise ConfigError(
                 f"{self._whole} holds {describe_type(value)}, which is neither JSON nor a message. "
-                "To do: leave it out, or write it as text."
+                "Leave it out, or write it as text."
             )
         if fields is None:
             raise _build_error(value, "it is neither a message nor a response")
@@ -136,7 +136,7 @@ def find_messages(value: object) -> Any:
             found = cast("Any", value).all_messages()
     except Exception as problem:  # noqa: BLE001 - code of the object runs here
         raise ConfigError(
-            f"{describe_type(value)} cannot be read: its messages raised {type(problem).__name__}. To do: pass a list "
+            f"{describe_type(value)} cannot be read: its messages raised {type(problem).__name__}. Pass a list "
             "of messages."
         ) from None
     return value if found is None or callable(found) else found
@@ -158,7 +158,7 @@ def read_fields(value: object) -> Mapping[str, Any] | None:
 
 def _build_error(value: object, why: str) -> ConfigError:
     return ConfigError(
-        f"{describe_type(value)} cannot be read: {why}. To do: pass messages or responses of openai, anthropic, "
+        f"{describe_type(value)} cannot be read: {why}. Pass messages or responses of openai, anthropic, "
         "google-genai, LangChain, pydantic-ai, ollama, cohere or boto3, dicts, or messages of asides."
     )
 
@@ -213,28 +213,28 @@ def reject_unread(value: object) -> None:
     """Raise ConfigError for a coroutine, a stream that was not read, a class, an HTTP response and the like."""
     kind, name = type(value), describe_type(value)
     if isinstance(value, type):
-        raise ConfigError(f"the class {value.__name__} is not a message. To do: pass an object of it.")
+        raise ConfigError(f"the class {value.__name__} is not a message. Pass an object of it.")
     if inspect.isawaitable(value):
-        raise ConfigError(f"{name} was not awaited, so there is no response yet. To do: write await before the call.")
+        raise ConfigError(f"{name} was not awaited, so there is no response yet. Write await before the call.")
     if hasattr(kind, "__aiter__") or hasattr(kind, "__anext__"):
         raise ConfigError(
-            f"{name} is a stream that was not read. To do: collect it, events = [event async for event in stream], and "
+            f"{name} is a stream that was not read. Collect it, events = [event async for event in stream], and "
             "pass asides.read(events)."
         )
     if is_stream(value) or hasattr(kind, "__next__"):
-        raise ConfigError(f"{name} is a stream that was not read. To do: collect it, {_COLLECT}.")
+        raise ConfigError(f"{name} is a stream that was not read. Collect it, {_COLLECT}.")
     if hasattr(kind, "__enter__") and not hasattr(kind, "model_dump") and _has_words(kind, "stream"):
         raise ConfigError(
-            f"{name} is a stream that was not opened. To do: open it, with … as stream, and collect it, {_COLLECT}."
+            f"{name} is a stream that was not opened. Open it, with … as stream, and collect it, {_COLLECT}."
         )
     if hasattr(kind, "parse") and _has(value, "http_response"):
-        raise ConfigError(f"{name} is a raw response. To do: pass what its parse() returns.")
+        raise ConfigError(f"{name} is a raw response. Pass what its parse() returns.")
     if all(_has(value, name) for name in ("status_code", "headers", "content")):
         raise ConfigError(
-            f"{name} is a response of HTTP. To do: asides.decode(None, response.content, status=response.status_code)."
+            f"{name} is a response of HTTP. Read it with asides.decode(None, response.content, status=response.status_code)."
         )
     if hasattr(kind, "read") and not hasattr(kind, "model_dump"):
-        raise ConfigError(f"{name} is a file or a body. To do: read it, and pass the bytes to asides.decode(None, …).")
+        raise ConfigError(f"{name} is a file or a body. Read it, and pass the bytes to asides.decode(None, …).")
 
 
 def is_stream(value: object) -> bool:

@@ -202,7 +202,7 @@ def _read_request_part(part: Mapping[str, Any]) -> Message | None:
         case _ if kind.endswith(_RECORDS):
             return None
         case _:
-            raise ConfigError(f"a part of the kind {kind!r} is not known. To do: leave it out, or report it.")
+            raise ConfigError(f"a part of the kind {kind!r} is not known. Leave it out, or report it.")
 
 
 def _write_text(content: Any) -> str:

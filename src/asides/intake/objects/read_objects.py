@@ -71,7 +71,7 @@ def recognise(value: object) -> Held:
     """What a dict or an object of another library is. Raises ConfigError for a value that has no fields."""
     plain = value if type(value) is dict and is_plain(value) else to_plain(value)
     if not isinstance(plain, dict):
-        raise ConfigError("this is not a message. To do: pass a message or a response.")
+        raise ConfigError("this is not a message. Pass a message or a response.")
     if not isinstance(value, Mapping) and plain.get("role") == "assistant" and "parts" not in plain:
         plain.setdefault("content", None)  # an object leaves it out where it is null
     return recognise_fields(plain)
@@ -231,7 +231,7 @@ def open_items(items: Sequence[object], is_ours: Callable[[object], bool]) -> li
 def _open(held: Held) -> list[object]:
     if held.piece is not None:
         raise ConfigError(
-            "this is a piece of a stream, not a message. To do: collect the stream and pass asides.read(pieces)."
+            "this is a piece of a stream, not a message. Collect the stream and pass asides.read(pieces)."
         )
     if held.turn is not None:
         return [held.turn]
@@ -241,13 +241,11 @@ def _open(held: Held) -> list[object]:
         return [held.fields]
     dialect, document = held.response
     if (count := list_choices(dialect, document)) != 1:
-        raise ConfigError(
-            f"the response has {count or 'no'} answers. To do: pass the message of one, {_WAYS[dialect]}."
-        )
+        raise ConfigError(f"the response has {count or 'no'} answers. Pass the message of one, {_WAYS[dialect]}.")
     try:
         documents = list_messages(dialect, document)
     except (KeyError, IndexError, TypeError, AttributeError):
-        raise ConfigError("this response holds no message. To do: check that it is whole.") from None
+        raise ConfigError("this response holds no message. Check that it is whole.") from None
     # Results without ids find their calls where both are read together.
     return [*_import(dialect, documents)] if held.is_library else [*documents]
 

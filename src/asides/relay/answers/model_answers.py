@@ -51,9 +51,7 @@ def answer_about_models(caller: Caller) -> Flow[RelayOutcome]:
             model = yield from _find_model(caller, caller.endpoint.names["model"])
             formats = getattr(model_lists, dialect.upper(), None)
             if formats is None:
-                raise RelayRefusal(
-                    "this dialect has no entry for one model. To do: ask for the list of models.", status=501
-                )
+                raise RelayRefusal("this dialect has no entry for one model. Ask for the list of models.", status=501)
             body = msgspec.json.encode(formats.write_entry(model))
         case "model_details":
             body = yield from _show_details(caller)
@@ -74,7 +72,7 @@ def _explain_missing(action: str) -> str:
         "tokenize": "the tokens of other makers' models are not known",
         "manage_models": "models are not pulled, changed or embedded here",
     }
-    return f"{what.get(action, 'this is not relayed')}. To do: ask that provider itself."
+    return f"{what.get(action, 'this is not relayed')}. Ask that provider itself."
 
 
 def _collect_models(caller: Caller) -> Flow[tuple[ModelInfo, ...]]:
@@ -134,7 +132,7 @@ def _find_model(caller: Caller, name: str) -> Flow[ModelInfo]:
 
 def _refuse_model(name: str) -> RelayRefusal:
     return RelayRefusal(
-        f"The model '{name[:200]}' does not exist. To do: name one as provider:model.",
+        f"The model '{name[:200]}' does not exist. Name one as provider:model.",
         status=404,
         code="model_not_found",
         param="model",

@@ -178,7 +178,7 @@ class StateCarrier:
     def notices(self) -> tuple[Notice, ...]:
         """What the caller should know."""
         if self._mode == "carry-only" and self._rules.signed and not can_encrypt():
-            detail = "reasoning state cannot be carried without cryptography. To do: pip install 'asides[relay]'"
+            detail = "reasoning state cannot be carried without cryptography. Run pip install 'asides[relay]'"
             return (Notice("relay_state_not_carried", detail),)
         return ()
 

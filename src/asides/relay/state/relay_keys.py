@@ -46,9 +46,9 @@ class RelayKeys:
 
     def __init__(self, masters: Sequence[bytes]) -> None:
         if not masters:
-            raise ConfigError("a relay needs at least one master key. To do: leave it out, and one is made.")
+            raise ConfigError("a relay needs at least one master key. Leave it out, and one is made.")
         if any(len(master) != MASTER_BYTES for master in masters):
-            raise ConfigError(f"a master key of a relay has {MASTER_BYTES} bytes. To do: {_HOW_TO_MAKE}")
+            raise ConfigError(f"a master key of a relay has {MASTER_BYTES} bytes. {_HOW_TO_MAKE}")
         self._masters = tuple(masters)
         self._tenants: dict[str, TenantKeys] = {}
 
@@ -96,7 +96,7 @@ def _parse_master(word: str) -> bytes:
     if len(master) != MASTER_BYTES:
         raise ConfigError(
             f"a master key of a relay ({KEY_VARIABLE}, or its file) is not {MASTER_BYTES} bytes as base64 or "
-            f"hexadecimal digits. To do: {_HOW_TO_MAKE}"
+            f"hexadecimal digits. {_HOW_TO_MAKE}"
         )
     return master
 

@@ -200,7 +200,7 @@ def _make_refusal(name: str, rule: FieldRule) -> UntranslatableField:
 
 def _describe_refusal(name: str, why: str) -> str:
     return (
-        f"{name} cannot be translated for this model: {why}. To do: leave {name} out, or ask a model of a provider "
+        f"{name} cannot be translated for this model: {why}. Leave {name} out, or ask a model of a provider "
         "that speaks this dialect itself."
     )
 

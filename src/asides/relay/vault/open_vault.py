@@ -65,16 +65,16 @@ def open_vault(
     """Open the vault of a relay. `path` is the SQLite file of the mode "store", or the URL of a PostgreSQL database,
     as postgresql://user@host/name, whose tables are created when they are first needed. Raises ConfigError."""
     if mode not in get_args(StateMode):
-        raise ConfigError(f"{mode!r} is no mode for reasoning state. To do: use {', '.join(get_args(StateMode))}.")
+        raise ConfigError(f"{mode!r} is no mode for reasoning state. Use {', '.join(get_args(StateMode))}.")
     if mode != "store":
         if path is not None:
-            raise ConfigError(f"the mode {mode!r} has no file. To do: use the mode 'store', or leave the path out.")
+            raise ConfigError(f"the mode {mode!r} has no file. Use the mode 'store', or leave the path out.")
         from asides.relay.vault.memory_vault import MemoryVault
 
         store = MemoryVault(limits) if mode == "memory" else None
         return OpenedVault(mode, find_keys(key, environ), store)
     if path is None:
-        raise ConfigError("the mode 'store' needs the path of a file. To do: name one.")
+        raise ConfigError("the mode 'store' needs the path of a file. Name one.")
     if is_postgres_url(path):
         from asides.database.migrate import MigratedPostgres
 
@@ -97,8 +97,8 @@ def open_shared_vault(
     _check_encryption()
     if key is None and not (os.environ if environ is None else environ).get(KEY_VARIABLE, "").strip():
         raise ConfigError(
-            "the vault in PostgreSQL is read by every process that uses it, so all of them need one master key. To do: "
-            f'make one with `python -c "import secrets; print(secrets.token_hex({MASTER_BYTES}))"`, and set it as '
+            "the vault in PostgreSQL is read by every process that uses it, so all of them need one master key. "
+            f'Make one with `python -c "import secrets; print(secrets.token_hex({MASTER_BYTES}))"`, and set it as '
             f"{KEY_VARIABLE} for each of them."
         )
     from asides.relay.vault.postgres_vault import PostgresVault
@@ -109,8 +109,7 @@ def open_shared_vault(
 def _check_encryption() -> None:
     if not can_encrypt():
         raise ConfigError(
-            "the mode 'store' encrypts what it stores, with the package cryptography. To do: pip install "
-            "'asides[relay]'."
+            "the mode 'store' encrypts what it stores, with the package cryptography. Run pip install 'asides[relay]'."
         )
 
 
@@ -132,7 +131,7 @@ def find_keys(
     if given.strip():
         return RelayKeys.parse(given)
     if key is not None:
-        raise ConfigError("the master key of the relay is blank. To do: leave it out, and one is made.")
+        raise ConfigError("the master key of the relay is blank. Leave it out, and one is made.")
     return RelayKeys.generate() if beside is None else _read_or_make(name_key_file(beside))
 
 
@@ -161,14 +160,14 @@ def _read(path: Path) -> RelayKeys:
     check_privacy(path, status)
     text = content.decode("ascii", "replace")
     if not text.strip():
-        raise StoreError(f"the file {path} holds no key. To do: put the key back, or delete the file and the vault.")
+        raise StoreError(f"the file {path} holds no key. Put the key back, or delete the file and the vault.")
     return RelayKeys.parse(text)
 
 
 def _make(path: Path) -> None:
     """Make the file, whole or not at all. Of two processes that try, the first one's stays."""
     if not path.parent.is_dir():
-        raise StoreError(f"the folder of {path} does not exist. To do: create it, or name another place.")
+        raise StoreError(f"the folder of {path} does not exist. Create it, or name another place.")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -190,6 +189,6 @@ def _make(path: Path) -> None:
 
 def _build_error(path: Path, what: str, problem: OSError) -> StoreError:
     return StoreError(
-        f"the key of the vault, {path}, cannot be {what}: {problem.strerror or problem}. To do: check its owner and "
+        f"the key of the vault, {path}, cannot be {what}: {problem.strerror or problem}. Check its owner and "
         f"its mode, or set {KEY_VARIABLE}."
     )

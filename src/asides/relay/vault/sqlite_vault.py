@@ -159,11 +159,11 @@ def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
         if version > FORMAT:
             raise StoreError(
                 f"the vault {path} was written by a newer asides (its format is {version}, this one knows up to "
-                f"{FORMAT}). To do: upgrade asides, or use another file."
+                f"{FORMAT}). Upgrade asides, or use another file."
             )
         return True
     if application or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreError(f"{path} is another database, not the vault of a relay. To do: use another file.")
+        raise StoreError(f"{path} is another database, not the vault of a relay. Use another file.")
     return False
 
 

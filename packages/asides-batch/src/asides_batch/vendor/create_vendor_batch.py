@@ -100,7 +100,7 @@ class BatchCreator:
         if len(line) + _FRAME_BYTES > min(target.facts.most_bytes, _MOST_BYTES):
             problem = ConfigError(
                 f"the request has {len(line)} bytes, more than a batch of {target.call.target.provider.name} takes. "
-                "To do: make it shorter, or ask it with --via live."
+                "Make it shorter, or ask it with --via live."
             )
             return self._job.encode(claim, problem)
         key = (target.call.target.provider.name, target.call.target.base_url, *target.form.group(target.row))

@@ -174,7 +174,7 @@ def _read_error(call: Call, outcome: RowOutcome) -> AsidesError:
     if outcome.kind == "cancelled":
         return ProviderError(f"{name}: {outcome.message or 'the batch was cancelled'}", code="batch_cancelled")
     if outcome.kind == "unreadable":
-        return ProtocolError(f"{name}: {outcome.message}. To do: resume the batch, which asks again.")
+        return ProtocolError(f"{name}: {outcome.message}. Resume the batch, which asks again.")
     return decode_error(find_dialect(call.target.dialect), Head(outcome.status, {}), outcome.body, call.target)
 
 

@@ -191,9 +191,9 @@ class VendorRun:
         )
         if not is_over:
             raise ProtocolError(
-                f"{what}{problem} To do: resume later, which looks again; or cancel the batch, which gives it up."
+                f"{what}{problem} Resume later, which looks again; or cancel the batch, which gives it up."
             ) from problem
-        lost = ProtocolError(f"{what}{problem} To do: resume the batch, which asks again.")
+        lost = ProtocolError(f"{what}{problem} Resume the batch, which asks again.")
         await fail_all(self._channel, batch.marker, lost)
         return True
 

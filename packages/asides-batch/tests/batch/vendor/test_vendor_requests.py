@@ -56,7 +56,7 @@ def test_other_providers_are_refused_with_what_to_do(model: str, monkeypatch: py
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://some.openai.azure.com")
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "some")
     monkeypatch.setenv("GOOGLE_CLOUD_LOCATION", "us-central1")
-    with pytest.raises(Unsupported, match=r"To do: run the batch with --via live"):
+    with pytest.raises(Unsupported, match=r"Run the batch with --via live"):
         find_target(build(model), "a")
 
 

@@ -217,7 +217,7 @@ def test_results_that_cannot_be_read_at_all_fail_and_are_asked_again_by_resume(
         assert state == "failed"
         assert result is not None
         assert "cannot be read, 10 times in a row" in result["error"]["message"]
-        assert "To do: resume the batch, which asks again." in result["error"]["message"]
+        assert "Resume the batch, which asks again." in result["error"]["message"]
     run_batch(ledger, resume(ledger), plan, own)
     assert_answered(read_rows(ledger), ["one", "two"])
     assert len(opened.batches) == 2
@@ -257,7 +257,7 @@ def test_a_batch_whose_description_cannot_be_read_is_not_given_up_while_it_may_r
     transport = ChangingTransport("/batches/[^/]+$", _DAMAGES["page"])
     job = run_batch(ledger, load_questions(ledger, plan, ["one", "two"]), plan, own, transport=transport)
     assert isinstance(job.error, ProtocolError)
-    assert "To do: resume later, which looks again; or cancel the batch" in str(job.error)
+    assert "Resume later, which looks again; or cancel the batch" in str(job.error)
     assert [state for state, _ in read_rows(ledger)] == ["sent", "sent"]
     # Its time is over.
     ledger.run(make_older)

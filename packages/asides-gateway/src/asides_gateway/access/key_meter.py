@@ -308,7 +308,7 @@ def _fit_cost(cost: Decimal, reserved: int) -> int:
 def _refuse_rate(seconds: float, rpm: int | None, tpm: int | None) -> RelayRefusal:
     limits = [f"{rpm} requests" if rpm is not None else "", f"{tpm} tokens" if tpm is not None else ""]
     return RelayRefusal(
-        f"this key may use {' and '.join(filter(None, limits))} in a minute, and has used them. To do: try again in "
+        f"this key may use {' and '.join(filter(None, limits))} in a minute, and has used them. Try again in "
         f"{max(1, math.ceil(seconds))} s.",
         status=429,
         code="rate_limit_exceeded",
@@ -339,7 +339,7 @@ def _refuse_budget(found: BudgetExceeded, wanted: Reservation, now: float) -> Re
 
 def _refuse_outage() -> RelayRefusal:
     return RelayRefusal(
-        "the budget of this key cannot be reserved now: the database of the gateway does not answer. To do: try again "
+        "the budget of this key cannot be reserved now: the database of the gateway does not answer. Try again "
         "in a moment.",
         status=503,
         code="budget_unavailable",
@@ -349,7 +349,7 @@ def _refuse_outage() -> RelayRefusal:
 
 def _refuse_revoked() -> RelayRefusal:
     return RelayRefusal(
-        "this key was revoked, or is unknown to this gateway. To do: ask whoever runs the gateway for another.",
+        "this key was revoked, or is unknown to this gateway. Ask whoever runs the gateway for another.",
         status=401,
         code="invalid_api_key",
     )

@@ -101,7 +101,7 @@ def insert_key(record: KeyRecord) -> Queries[None]:
     found = yield Query("SELECT id FROM gateway_keys WHERE name = ? AND revoked IS NULL", (record.name,))
     if found.first is not None:
         raise ConfigError(
-            f"there is a key with the name {record.name!r} already ({found.first[0]}). To do: use another name, or "
+            f"there is a key with the name {record.name!r} already ({found.first[0]}). Use another name, or "
             f"revoke it with `asides gateway key revoke {found.first[0]}`."
         )
     limits = record.limits
@@ -200,7 +200,7 @@ def _read_records(rows: Sequence[Sequence[Any]]) -> list[KeyRecord]:
             records.append(record)
         else:
             name = escape_controls(str(row[0])[:_ID_LENGTH])
-            _log.error("the key %s is damaged in the database, and is not valid. To do: make another.", name)
+            _log.error("the key %s is damaged in the database, and is not valid. Make another.", name)
     return records
 
 

@@ -334,7 +334,7 @@ def _list_settings(seconds: float, *, is_async: bool) -> dict[str, Any]:
 def check_redis_url(url: str) -> None:
     """Raise a ConfigError for a wrong URL, and if the package redis is not installed."""
     if find_spec("redis") is None:
-        raise ConfigError("Redis needs the package redis, which is not installed. To do: pip install 'asides[redis]'.")
+        raise ConfigError("Redis needs the package redis, which is not installed. Run pip install 'asides[redis]'.")
     from redis.connection import parse_url
 
     try:
@@ -349,7 +349,7 @@ def check_redis_url(url: str) -> None:
         is_valid = False
     if not is_valid:
         raise ConfigError(
-            "the setting gateway.redis is no URL of a Redis server. To do: write it as redis://host:6379/0, or "
+            "the setting gateway.redis is no URL of a Redis server. Write it as redis://host:6379/0, or "
             "rediss://user:password@host:6380/0 for TLS, and @ or / in a password as %40 and %2F."
         )
 

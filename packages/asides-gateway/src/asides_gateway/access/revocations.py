@@ -67,7 +67,7 @@ def publish_revocation(redis_url: str, key_id: str) -> int:
     except (RedisError, OSError) as problem:
         raise StoreUnavailable(
             f"Redis at {describe_redis(redis_url)} was not told that the key is revoked: {describe_problem(problem)}. "
-            "Instances refuse it when they next read their keys. To do: check that server, and gateway.redis."
+            "Instances refuse it when they next read their keys. Check that server, and gateway.redis."
         ) from None
     finally:
         with suppress(RedisError, OSError):
@@ -82,7 +82,7 @@ def listen(link: RedisLink | None, on_revoked: Callable[[str], None], *, has_oth
     if has_others:
         _log.warning(
             "there is no Redis: each process counts the limits of keys for itself, and a revoked key is refused when "
-            "the keys are read again, within seconds. To do: set gateway.redis, unless that is what you want."
+            "the keys are read again, within seconds. Set gateway.redis, unless that is what you want."
         )
     return None
 

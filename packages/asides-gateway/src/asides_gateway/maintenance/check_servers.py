@@ -45,9 +45,7 @@ def check_servers(store: str | None, redis: str | None, *, seconds: float = SECO
         if url is None:
             continue
         place = _describe(url, describe)
-        found = ServerCheck(
-            name, place, text=f"{place} did not answer within {seconds:g} seconds. To do: check that server."
-        )
+        found = ServerCheck(name, place, text=f"{place} did not answer within {seconds:g} seconds. Check that server.")
         checks.append(found)
         # In a thread, since a server may accept a connection and then say nothing.
         threads.append(threading.Thread(target=_ask, args=(found, url, ask), name="asides-check", daemon=True))
@@ -83,12 +81,11 @@ def _ask_postgres(url: str) -> str:
     if state.missing:
         named = ", ".join(step.label for step in state.missing)
         raise AsidesError(
-            f"{describe_url(url)} answers, and steps of its tables are missing: {named}. To do: run `asides store "
-            "migrate`."
+            f"{describe_url(url)} answers, and steps of its tables are missing: {named}. Run `asides store migrate`."
         )
     if state.is_read_only:
         raise AsidesError(
-            f"{describe_url(url)} answers, and takes no changes: it is read-only. To do: name the primary in the URL, "
+            f"{describe_url(url)} answers, and takes no changes: it is read-only. Name the primary in the URL, "
             "or all servers with target_session_attrs=read-write."
         )
     newer = f"; a newer asides made {', '.join(state.newer)}, with which this one can work" if state.newer else ""
@@ -100,7 +97,7 @@ def _ask_redis(url: str) -> str:
         check_redis(url, _REDIS_SECONDS)
     except RedisDown as problem:
         raise AsidesError(
-            f"Redis at {describe_redis(url)} cannot be used: {problem}. To do: check that server, and the setting "
+            f"Redis at {describe_redis(url)} cannot be used: {problem}. Check that server, and the setting "
             "gateway.redis."
         ) from None
     return ", and takes scripts that write"

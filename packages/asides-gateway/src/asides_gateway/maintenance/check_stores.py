@@ -148,9 +148,9 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
             )
     for file in private:
         if os.name == "posix" and stat.S_IMODE(file.stat().st_mode) & 0o077:
-            check.problems.append(f"other users may read {file}. To do: chmod 600 {file}")
+            check.problems.append(f"other users may read {file}. Run chmod 600 {file}")
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
-        check.problems.append(f"this user may not write to {path} or its folder. To do: allow it")
+        check.problems.append(f"this user may not write to {path} or its folder. Allow it")
     try:
         found = [str(row[0]) for row in _select(database, "SELECT quick_check FROM pragma_quick_check(20)")]
     except StoreError as problem:
@@ -176,7 +176,7 @@ def _check_rights(check: AreaCheck, database: Database, table: str) -> None:
     rows = _select(database, f"SELECT {allowed}")
     if not rows[0][0]:
         check.problems.append(
-            f"this user may not read or write the table asides.{table}. To do: grant {', '.join(_RIGHTS)} on it"
+            f"this user may not read or write the table asides.{table}. Grant {', '.join(_RIGHTS)} on it"
         )
     if _select(database, f"SELECT row_security_active('asides.{table}')")[0][0]:
         check.problems.append(f"row-level security hides rows of the table asides.{table} from this user")

@@ -73,11 +73,11 @@ def open_stores(place: str) -> Stores:
     files = {area: path for area, path in _list_files(place).items() if os.path.lexists(path)}
     if not files:
         named = ", ".join(FILES.values())
-        raise StoreError(f"there is no store at {place}: none of {named}. To do: name the folder that has them.")
+        raise StoreError(f"there is no store at {place}: none of {named}. Name the folder that has them.")
     for path in files.values():
         # Opening a pipe would block for ever, and a broken link would look like a missing file.
         if not path.is_file():
-            raise StoreError(f"{path} is no file, or a link to none. To do: move it away, or restore the store.")
+            raise StoreError(f"{path} is no file, or a link to none. Move it away, or restore the store.")
     return Stores(place, {area: ReadOnlyFile(path) for area, path in files.items()}, files)
 
 
@@ -92,7 +92,7 @@ def _refuse_url(place: str) -> None:
     """Raise StoreError for a URL with another scheme: it is a typo, not the name of a folder to create."""
     if "://" in place:
         raise StoreError(
-            f"a place with {place.partition('://')[0]}:// is neither a folder nor a PostgreSQL database. To do: write "
+            f"a place with {place.partition('://')[0]}:// is neither a folder nor a PostgreSQL database. Write "
             "postgresql://user@host/name, or name a folder."
         )
 
@@ -100,7 +100,7 @@ def _refuse_url(place: str) -> None:
 def _list_files(place: str) -> dict[str, Path]:
     path = Path(place).expanduser()
     if "\0" in place:
-        raise StoreError("there is a NUL in the name of the store. To do: name another path.")
+        raise StoreError("there is a NUL in the name of the store. Name another path.")
     return {_find_area(path): path} if path.is_file() else {area: path / name for area, name in FILES.items()}
 
 
@@ -113,7 +113,7 @@ def _find_area(path: Path) -> str:
             return area
     if any(name.startswith("gateway") for name in tables):
         return "gateway"
-    raise StoreError(f"{path} is no store of asides. To do: name a folder, or one of {', '.join(FILES.values())}.")
+    raise StoreError(f"{path} is no store of asides. Name a folder, or one of {', '.join(FILES.values())}.")
 
 
 def list_tables(database: Database) -> frozenset[str]:
@@ -168,11 +168,11 @@ class ReadOnlyFile:
                     "do: name another one, or restore it from a backup."
                 ) from None
             raise StoreError(
-                f"the store {self.path} cannot be read: {problem}. To do: allow reading of the file and its folder."
+                f"the store {self.path} cannot be read: {problem}. Allow reading of the file and its folder."
             ) from None
         except (sqlite3.Error, UnicodeDecodeError):
             raise StoreError(
-                f"{self.path} is no database, or it is damaged. To do: restore it from a backup, or save what can be "
+                f"{self.path} is no database, or it is damaged. Restore it from a backup, or save what can be "
                 "saved with the .recover command of sqlite3."
             ) from None
 
@@ -221,7 +221,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     if wrong := {name for (name,) in connection.execute(computed)} & _TABLES:
         connection.close()
         # A view may compute without end.
-        raise StoreError(f"{path} is no store of asides: its {min(wrong)} is no table. To do: name another one.")
+        raise StoreError(f"{path} is no store of asides: its {min(wrong)} is no table. Name another one.")
     return connection
 
 

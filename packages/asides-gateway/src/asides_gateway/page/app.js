@@ -169,7 +169,7 @@ async function mountRequests(main, id) {
     return { unmount: mountInspector(main, api, shell, id) };
   } catch {
     main.append(make("div.middle", {}, make("div.notecard", {},
-      make("h1", {}, "Requests"), make("p", {}, "The inspector could not be loaded. To do: reload the page."))));
+      make("h1", {}, "Requests"), make("p", {}, "The inspector could not be loaded. Reload the page."))));
     return { unmount: () => {} };
   }
 }

@@ -460,7 +460,7 @@ class Chat {
   /** @param {Question} question @returns {Promise<{id: string} | null>} */
   async makeFork(question) {
     try {
-      if (question.id === null) throw new Error("The question is not kept yet. To do: wait for its answer, or stop it.");
+      if (question.id === null) throw new Error("The question is not kept yet. Wait for its answer, or stop it.");
       const made = await api.send(`/conversations/${this.id}/fork`, "POST", { before: question.id });
       this.shell.side.touch(made);
       return made;

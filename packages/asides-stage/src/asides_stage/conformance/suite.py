@@ -214,7 +214,7 @@ class ProviderSuite:
         """Run the check of this name. Raises `Nonconformance` or `unittest.SkipTest`."""
         __tracebackhide__ = True
         if not hasattr(cls, "provider"):
-            raise TypeError(f"{cls.__name__} names no provider. To do: write `provider = …` in it.")
+            raise TypeError(f"{cls.__name__} names no provider. Write `provider = …` in it.")
         if name in cls.skip or (name in NETWORK and not cls.network):
             raise SkipTest(f"{cls.__name__} leaves {name} out")
         suite = checks(

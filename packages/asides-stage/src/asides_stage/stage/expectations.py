@@ -66,7 +66,7 @@ def assert_no_leak(canary: str, requests: Iterable[Received] = (), in_: Searched
     The error names the places, not what stands there.
     """
     if not canary:
-        raise ValueError("an empty canary is in every text. To do: give a word that only the thinking has.")
+        raise ValueError("an empty canary is in every text. Give a word that only the thinking has.")
     places = [place for number, one in enumerate(requests) for place in _search_request(canary, one, number)]
     if in_ is not None:
         places += _search(canary, in_, "in_")
@@ -127,9 +127,7 @@ def _search(canary: str, value: Searched, place: str) -> list[str]:
         return [*(f"{place}: a name" for name in value if canary in str(name)), *inside]
     given: Any = value
     if not isinstance(given, Iterable):
-        raise TypeError(
-            f"{place} is a {type(given).__name__}. To do: give text, bytes, a Path, or a list or dict of them."
-        )
+        raise TypeError(f"{place} is a {type(given).__name__}. Give text, bytes, a Path, or a list or dict of them.")
     return [found for number, inner in enumerate(value) for found in _search(canary, inner, f"{place}[{number}]")]
 
 

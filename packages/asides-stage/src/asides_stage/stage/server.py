@@ -291,7 +291,7 @@ def _improvise_slowly(request: ServedRequest) -> Scene:
 def _is_lenient(rules: str) -> bool:
     """Return whether the stage is lenient."""
     if rules not in get_args(RulesMode):
-        raise ConfigError(f'rules is {rules!r}. To do: write "strict" or "lenient".')
+        raise ConfigError(f'rules is {rules!r}. Write "strict" or "lenient".')
     return rules == "lenient"
 
 
@@ -301,7 +301,7 @@ def _read_date(written: str | None) -> Day | None:
     try:
         return Day.fromisoformat(written)
     except (TypeError, ValueError):
-        raise ConfigError(f'date is {written!r}. To do: write a day as "2026-11-15".') from None
+        raise ConfigError(f'date is {written!r}. Write a day as "2026-11-15".') from None
 
 
 def _check_host(host: str, *, anywhere: bool) -> None:

@@ -41,5 +41,5 @@ def test_only_failures_are_raised() -> None:
 
 def test_an_expectation_that_does_not_hold_ends_the_check() -> None:
     expect(True, expected="this", actual="this", to_do="nothing")
-    with pytest.raises(CheckFailed, match=r"expected this; actual: that\. To do: look"):
+    with pytest.raises(CheckFailed, match=r"expected this; actual: that\. Look"):
         expect(False, expected="this", actual="that", to_do="look")
