@@ -35,7 +35,7 @@ def test_what_only_ray_uses_is_refused_elsewhere(tmp_path: Path, stage: OpenStag
     options: list[dict[str, Any]] = [{"actors": 2}, {"ray_address": "auto"}]
     for option in options:
         batch = asides_batch.Batch(["?"], output=tmp_path / "out.jsonl", **given, **option)
-        with pytest.raises(asides.ConfigError, match=r"for batches via ray, and this one is via live\"):
+        with pytest.raises(asides.ConfigError, match=r"for batches via ray, and this one is via live"):
             batch.run()
     assert list(tmp_path.iterdir()) == []
     batch = asides_batch.Batch(["?"], output=tmp_path / "out.jsonl", **given)
