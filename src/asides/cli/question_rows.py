@@ -28,8 +28,8 @@ def count_questions(path: str) -> int | None:
             count += 1
             if question.id is not None and seen.setdefault(question.id, question.index) != question.index:
                 raise ConfigError(
-                    f"--each {path}: questions {seen[question.id] + 1} and {question.index + 1} have the same id. To "
-                    "do: give each its own, or none."
+                    f"--each {path}: questions {seen[question.id] + 1} and {question.index + 1} have the same id. "
+                    "Give each its own, or none."
                 )
     if not count:
         raise ConfigError(f"--each {path} has no questions: write one JSON text or object a line.")

@@ -279,7 +279,7 @@ def _to_store_error(problem: psycopg.Error, url: str, was_open: bool) -> StoreEr
             )
         case _:
             text = (
-                f"the tables of {name} cannot be read or created: {type(problem).__name__} ({problem.sqlstate}). To "
-                "do: check the log of the server."
+                f"the tables of {name} cannot be read or created: {type(problem).__name__} ({problem.sqlstate}). "
+                "Check the log of the server."
             )
     return StoreError(text)

@@ -86,8 +86,8 @@ class Attempts:
         self._outage.note_lost(problem)
         if is_unknown and self._outage.problem is not None:
             raise StoreUnavailable(
-                f"the database {self._name} went away while it stored a change, and may or may not have stored it. To "
-                "do: look whether it has, and try again."
+                f"the database {self._name} went away while it stored a change, and may or may not have stored it. "
+                "Look whether it has, and try again."
             ) from None
         raise self._outage.build_error() from None
 

@@ -50,8 +50,8 @@ def read_any_prompt(prompt: object, after: Sequence[Message], *, each: bool = Fa
     if not _is_list(items):
         if _is_simple(prompt):
             raise ConfigError(
-                f"a prompt is text, a message, a dict, a picture or a list of them, not {describe_type(prompt)}. To "
-                f"do: write {_advise(prompt)}."
+                f"a prompt is text, a message, a dict, a picture or a list of them, not {describe_type(prompt)}. "
+                f"Write {_advise(prompt)}."
             )
         return _read_list((prompt,), after, each=each)
     return _read_list(collect_items(items), after, each=each)

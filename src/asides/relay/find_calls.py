@@ -95,8 +95,8 @@ def _refuse_extra(caller: Caller, own: dict[str, Any]) -> None:
         return
     if limits.models or limits.has_budget or limits.has_token_rate:
         raise RelayRefusal(
-            f"{FIELD}.{found} is not for this key, which has limits: nobody could say what such a request may use. To "
-            "do: leave it out.",
+            f"{FIELD}.{found} is not for this key, which has limits: nobody could say what such a request may use. "
+            "Leave it out.",
             param=f"{FIELD}.{found}",
         )
 

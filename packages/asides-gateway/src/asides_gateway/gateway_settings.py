@@ -134,8 +134,8 @@ def check_settings(settings: GatewaySettings) -> None:
     check_address(settings)
     if settings.state_mode == "memory" and settings.workers > 1:
         raise ConfigError(
-            "reasoning state in memory is known to one process, and several answer: the next turn would miss it. To "
-            "do: use the state store or carry-only, or one worker."
+            "reasoning state in memory is known to one process, and several answer: the next turn would miss it. "
+            "Use the state store or carry-only, or one worker."
         )
     if settings.redis is not None:
         from asides_gateway.access.redis_link import check_redis_url

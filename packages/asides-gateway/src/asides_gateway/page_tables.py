@@ -204,8 +204,8 @@ def read_messages(key: int, before: int | None, limit: int) -> Queries[list[tupl
             message = read_message(document)[0]
         except (ConfigError, TypeError):
             raise StoreError(
-                f"message {place} of the conversation cannot be read: it is damaged, or a newer asides wrote it. To "
-                "do: upgrade asides, or restore the store from a backup."
+                f"message {place} of the conversation cannot be read: it is damaged, or a newer asides wrote it. "
+                "Upgrade asides, or restore the store from a backup."
             ) from None
         # A message that another program has put into this place has no note.
         read.append((place, message, note if note is not None and digest == digest_message(document) else None))

@@ -143,8 +143,8 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
             private.append(key)
         elif not os.environ.get(KEY_VARIABLE):
             check.problems.append(
-                f"the key of the vault is neither in {key} nor in {KEY_VARIABLE}: nobody can read its records. To "
-                f"do: set {KEY_VARIABLE}, or put the file back"
+                f"the key of the vault is neither in {key} nor in {KEY_VARIABLE}: nobody can read its records. "
+                f"Set {KEY_VARIABLE}, or put the file back"
             )
     for file in private:
         if os.name == "posix" and stat.S_IMODE(file.stat().st_mode) & 0o077:

@@ -164,8 +164,8 @@ class ReadOnlyFile:
         except sqlite3.OperationalError as problem:
             if str(problem).startswith("no such"):
                 raise StoreError(
-                    f"{self.path} is no store of asides, or it is damaged or made by another version: {problem}. To "
-                    "do: name another one, or restore it from a backup."
+                    f"{self.path} is no store of asides, or it is damaged or made by another version: {problem}. "
+                    "Name another one, or restore it from a backup."
                 ) from None
             raise StoreError(
                 f"the store {self.path} cannot be read: {problem}. Allow reading of the file and its folder."
