@@ -98,7 +98,7 @@ def _parse(text: str, where: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float)
     except _NoNumber as problem:
-        raise ConfigError(f"{where} has {problem}, which is no number of JSON. Write null, or leave it out.") from None
+        raise ConfigError(f"{where} has {problem}, which is not a JSON number. Write null, or leave it out.") from None
     except (ValueError, RecursionError):
         raise ConfigError(
             f'{where} is not JSON. Write "a question" in quotes or {{"prompt": …}} a line; or plain text in a '
@@ -221,7 +221,7 @@ def _read_body(url: str, body: dict[str, Any], where: str) -> tuple[PromptLike, 
     except NoEndpoint:
         endpoint = None
     if endpoint is None or endpoint.action != "reply":
-        raise ConfigError(f"{where}: {url[:80]!r} is no address for replies. Use /v1/chat/completions.")
+        raise ConfigError(f"{where}: {url[:80]!r} is not an endpoint that replies. Use /v1/chat/completions.")
     read, _ = find_reply_form(endpoint.dialect, endpoint.path, {})
     try:
         served = read(encode_canonical(body), endpoint.path)

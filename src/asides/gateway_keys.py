@@ -61,7 +61,9 @@ def check_keys(keys: tuple[str, ...]) -> None:
                 f"them. {HOW_TO_MAKE}."
             )
         if len(key) > _MOST_CHARACTERS:
-            raise ConfigError(f"{which} has more than {_MOST_CHARACTERS} characters, and is no key. {HOW_TO_MAKE}.")
+            raise ConfigError(
+                f"{which} has more than {_MOST_CHARACTERS} characters, which is too long for a key. {HOW_TO_MAKE}."
+            )
 
 
 def _read_file(name: str) -> tuple[str, ...]:

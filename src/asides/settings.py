@@ -191,7 +191,7 @@ class Settings(MaskedStruct, frozen=True, kw_only=True):
     def origin(self, name: str) -> str:
         """The origin of a setting: "default", "environment ASIDES_MODEL", "file asides.toml" or "argument"."""
         if name not in SETTINGS:
-            raise _build_name_error(name, "a setting")
+            raise _build_name_error(name, "unknown setting")
         return self.origins.get(name, "default")
 
     def entries(self) -> Iterator[tuple[str, Any, str]]:
@@ -277,7 +277,9 @@ def load_settings(
     rows: list[Provider] = list(explicit.pop(_ROWS, None) or ())
     named = _read_names({name: explicit.pop(name, None) or {} for name in _NAMES}, "argument")
     servers: list[McpTable] = list(explicit.pop(MCP_TABLES, None) or ())
-    for name, value in _flatten({name: value for name, value in explicit.items() if value is not None}, "an argument"):
+    for name, value in _flatten(
+        {name: value for name, value in explicit.items() if value is not None}, "unknown argument"
+    ):
         collector.take(name, value, "argument")
     for name in SETTINGS:
         variable = _name_variable(name)
@@ -299,7 +301,7 @@ def load_settings(
         for name, table in tables.items() if file.distrust else ():
             collector.ignore([f"{name}.{key}" for key in table] if isinstance(table, dict) else [name], file)
     for file in found:
-        for name, value in _flatten(file.document, f"{file.path}: a setting"):
+        for name, value in _flatten(file.document, f"{file.path}: unknown setting"):
             meant = named["aliases"].get(value, value) if name == "model" and isinstance(value, str) else value
             if file.distrust is None or is_harmless(name, meant, rows):
                 collector.take(name, value, f"file {file.path}")
@@ -342,7 +344,7 @@ def _report_unknown_variables(environ: Mapping[str, str]) -> list[Notice]:
     for name in environ:
         if name.upper().startswith(_PREFIX) and name not in known and name not in _OTHER_VARIABLES:
             hint = suggest_name(name.upper(), known, "`asides config` lists the settings")
-            notices.append(Notice("unknown_variable", f"{shorten_name(name)} is no setting and is ignored; {hint}"))
+            notices.append(Notice("unknown_variable", f"{shorten_name(name)} is not a setting and is ignored; {hint}"))
     return notices
 
 
@@ -420,7 +422,7 @@ def _flatten(document: Mapping[str, Any], what: str) -> Iterator[tuple[str, Any]
 
 def _build_name_error(name: str, what: str) -> ConfigError:
     hint = suggest_name(name.replace("-", "_"), SETTINGS, f"the settings are {', '.join((*SETTINGS, *_TABLES))}.")
-    return ConfigError(f"{what} is called {name!r}, which is not known; {hint}")
+    return ConfigError(f"{what} {name!r}; {hint}")
 
 
 # --- files that nobody named --------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def read_regular_file(path: Path) -> tuple[bytes, os.stat_result]:
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is no regular file")
+            raise OSError(f"{path} is not a regular file")
         content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise OSError(f"it is longer than {_MOST_BYTES} bytes")

@@ -85,7 +85,7 @@ def read_aliases(table: Any, where: str) -> dict[str, str]:
             raise ConfigError(f"{where} {escape_controls(name)} is not valid: write provider:model, as text.")
         if not name or any(mark in ":/" or mark.isspace() for mark in name):
             raise ConfigError(
-                f"{where} {escape_controls(name)!r} is no name for a model. Write one without colons, slashes "
+                f"{where} {escape_controls(name)!r} is not a valid model name. Write one without colons, slashes "
                 "and blanks."
             )
     return dict(table)
@@ -122,7 +122,7 @@ def read_routes(tables: Any, where: str) -> dict[str, RouteTable]:
 
 def _read_route(name: str, table: Any, where: str) -> RouteTable:
     if not name or any(mark in ":/" or mark.isspace() for mark in name):
-        raise ConfigError(f"{where!r} is no name for a route. Write one without colons, slashes and blanks.")
+        raise ConfigError(f"{where!r} is not a valid route name. Write one without colons, slashes and blanks.")
     if isinstance(table, RouteTable):
         return table
     try:

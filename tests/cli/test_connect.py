@@ -148,7 +148,7 @@ def test_an_address_may_be_written_in_many_ways(capsys: Captured, given: str, us
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "http://x:99999", "http://u:p@x", "http://x?a=b", "http://[x"])
 def test_what_is_no_address_is_refused(connect: Run, url: str) -> None:
     ended = connect("claude", url=url)
-    assert (ended.code, "is no address of a gateway" in ended.err) == (2, True)
+    assert (ended.code, "is not the address of a gateway" in ended.err) == (2, True)
 
 
 def test_the_address_of_the_settings_is_used(capsys: Captured, home: Path) -> None:

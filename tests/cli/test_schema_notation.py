@@ -63,7 +63,7 @@ def test_fields_become_a_schema_that_strict_modes_take(text: str, schema: dict[s
     [
         ("name, age itn", "--schema, character 11: 'itn' is no type of the field 'age'; did you mean int?"),
         ("name\nage itn", "--schema, line 2, character 5: 'itn' is no type of the field 'age'; did you mean int?"),
-        ("a, 1b", "--schema, character 4: '1b' is no name of a field: a name begins with a letter."),
+        ("a, 1b", "--schema, character 4: '1b' is not a field name: a name begins with a letter."),
         ("a, b int, a", "--schema, character 11: the field 'a' comes twice."),
         ("a list[int", "--schema, character 11: a ] is missing here."),
         ("a {b, c int", "--schema, character 12: a } is missing here."),

@@ -169,7 +169,7 @@ def test_a_misspelt_variable_is_told_at_once(
 ) -> None:
     monkeypatch.setenv("ASIDES_RETRIS", "3")
     assert main(["config"]) == 0
-    assert "ASIDES_RETRIS is no setting and is ignored; did you mean ASIDES_RETRIES?" in capsys.readouterr().err
+    assert "ASIDES_RETRIS is not a setting and is ignored; did you mean ASIDES_RETRIES?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("keys", "recorded"), [("n\n", False), ("\n", False), ("yes\n", True)])

@@ -76,7 +76,7 @@ def test_our_names_are_taken(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "Toy", "my-toy", "1toy", "a b"])
 def test_a_name_is_one_word(name: str) -> None:
-    with pytest.raises(asides.ConfigError, match="is no name for a dialect"):
+    with pytest.raises(asides.ConfigError, match="is not a valid dialect name"):
         register_dialect(name, dialect)
 
 

@@ -32,7 +32,7 @@ def test_a_reply_that_is_split_says_nothing_about_its_request() -> None:
     message = response.json["choices"][0]["message"]
     assert message["content"] == "Hi"
     assert response.outcome is not None
-    assert response.outcome.reason == "thinking may stand in the answer"
+    assert response.outcome.reason == "thinking may be in the answer"
     assert not response.outcome.passed
 
 

@@ -43,7 +43,7 @@ def test_the_error_says_which_route_to_add() -> None:
     guessed = ask(stand(), "nobody:model").json["error"]["message"]
     assert ("no provider is called 'nobody'" in guessed, "api_key=" in guessed) == (True, False)
     strangers = ask(stand(), "claude-haiku-4-5-20251001", tenant="a").json["error"]["message"]
-    assert "ask whoever runs this relay" in strangers
+    assert "ask the operator of this relay" in strangers
     asked = {"contents": [{"role": "user", "parts": [{"text": "?"}]}]}
     gemini = stand().post("/v1beta/models/gemini-3.5-flash-lite:generateContent", asked)
     assert '[routes."gemini-*"]' in gemini.json["error"]["message"]

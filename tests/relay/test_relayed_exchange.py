@@ -29,7 +29,7 @@ _WEATHER = Tool(
     "The weather.",
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
-# Between these two, thinking may stand in the answer, or the host has rules of its own.
+# Between these two, thinking may be in the answer, or the host has rules of its own.
 _TRANSLATED = ("cohere", "ollama", "openai_chat")
 _HIGH = Thinking(effort="high")
 

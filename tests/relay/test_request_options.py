@@ -89,7 +89,7 @@ def test_whoever_may_not_see_thinking_does_not_decide_what_is(given: dict[str, A
     with Stage(lambda _: Say(text="<think>the canary thinks</think>42")) as stage:
         response = Door(stage, sink="gateway").post(path, body)
         assert response.status == 400
-        assert b"ask whoever runs this relay" in response.body
+        assert b"ask the operator of this relay" in response.body
         # Where all thinking is shown, callers may.
         owner = Door(stage, sink="gateway", settings=Settings(visibility=Visibility(gateway=("raw", "summary"))))
         assert owner.post(path, body).status == 200

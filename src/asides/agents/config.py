@@ -136,7 +136,7 @@ class AgentConfig:
     def start_runs(
         self, prompts: Iterable[PromptLike], output: object, options: AgentOptions, defaults: CallBuilder
     ) -> Iterator[Callable[[], RunState[Any]]]:
-        """What builds the run of each prompt. Raises what is wrong with all of them."""
+        """What builds the run of each prompt. Raises errors that concern every prompt."""
         reported = set(defaults.reported)
         self.start_run("?", None, output, options, defaults, stream=False)
         defaults.reported.clear()

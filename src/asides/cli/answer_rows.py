@@ -113,7 +113,7 @@ class AnswerFile:
             is_whole = line.endswith(b"\n")
             if row is None and line.strip() and (is_whole or not (line.startswith(_START) or _START.startswith(line))):
                 raise ConfigError(
-                    f"-o {path}: line {number} is no answer that --each wrote, so the file is left as it is. "
+                    f"-o {path}: line {number} is not an answer that --each wrote, so the file is left as it is. "
                     "Name another one."
                 )
             if row is not None and is_answered(row):

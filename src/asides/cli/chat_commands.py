@@ -78,7 +78,7 @@ class ChatCommands:
         self._is_interactive = is_interactive
         self._commands: dict[str, _Command] = {
             "edit": _Command(
-                "/edit [TEXT]", "write in your editor ($VISUAL, $EDITOR), from the last input on", self._edit
+                "/edit [TEXT]", "write in your editor ($VISUAL, $EDITOR), starting from the last input", self._edit
             ),
             "file": _Command("/file PATH", "attach a file to the next question; alone, count them", self._attach),
             "model": _Command("/model [NAME]", "switch to another model; alone, show the model", self._set_model),

@@ -76,7 +76,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 def _find_client(name: str | None) -> KnownClient:
     names = ", ".join(CLIENTS)
     if name is None:
-        raise ConfigError(f"which client? Write `asides connect NAME`, with one of {names}.")
+        raise ConfigError(f"no client was named. Write `asides connect NAME`; the clients are {names}.")
     if name in CLIENTS:
         return CLIENTS[name]
     near = find_near_name(name.lower(), CLIENTS)
@@ -95,7 +95,7 @@ def _check_url(text: str) -> str:
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise ConfigError(f"{escape_controls(text)!r} is no address of a gateway. Write it as {DEFAULT_URL}.")
+        raise ConfigError(f"{escape_controls(text)!r} is not the address of a gateway. Write it as {DEFAULT_URL}.")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = re.sub(r"/(?:v1|v1beta)$", "", parts.path.rstrip("/"))
     return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}{path}"

@@ -153,7 +153,7 @@ def _read(path: Path) -> str | None:
     except OSError as problem:
         raise ConfigError(f"{path} cannot be read: {problem.strerror or problem}. Nothing was changed.") from None
     if len(content) > _MOST_BYTES:
-        raise ConfigError(f"{path} has more than {_MOST_BYTES} bytes, and is no settings file. Nothing was changed.")
+        raise ConfigError(f"{path} has more than {_MOST_BYTES} bytes, and is not a settings file. Nothing was changed.")
     try:
         return content.decode()
     except UnicodeDecodeError as problem:

@@ -41,7 +41,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     if arguments.file is None:
         return _check_servers(settings, arguments, terminal)
     if arguments.to is None:
-        raise ConfigError("whom is the history for? Name the model that gets it next with --to PROVIDER:MODEL.")
+        raise ConfigError("no target model. Name one with --to PROVIDER:MODEL.")
     with open_chunks(arguments.file) as chunks:
         data = b"".join(chunks)
     history, is_lines = parse_history(data)

@@ -117,7 +117,7 @@ class _Each:
         self._first_error: AsidesError | None = None
 
     def prepare(self, builder: CallBuilder, *, path: str) -> Iterator[BuildCall]:
-        """What builds the call of each question that has no answer yet. Raises what is wrong with all of them."""
+        """What builds the call of each question that has no answer yet. Raises errors that concern every prompt."""
         check_call(builder, self._config.models, self._config.options)
         return self._prepare_each(builder, path)
 

@@ -298,7 +298,7 @@ def _remove(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> i
                 terminal.print_info("nothing was deleted.")
                 return Exit.DONE
         elif arguments.all:
-            raise ConfigError("--all deletes every conversation, and nobody is there to ask. Add --yes.")
+            raise ConfigError("--all deletes every conversation, and there is no terminal to confirm it. Add --yes.")
     deleted = sum(store.delete(name) for name in names)
     terminal.print_note(f"({deleted} deleted)")
     return Exit.DONE

@@ -128,7 +128,7 @@ def read_json_file(path: str, option: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{option} {path} cannot be read: {describe_read_error(error)}.") from None
     except ValueError:
-        raise ConfigError(f"{option} is no path of a file: it has a null character.") from None
+        raise ConfigError(f"{option} is not a file path: it has a null character.") from None
     return read_json_object(text, f"{option} {path}")
 
 
@@ -303,7 +303,7 @@ class Approver:
         if call.name in self._trusted:
             return True
         if sys.stdin is None or not sys.stdin.isatty():
-            return "there is no person at the terminal to approve it"
+            return "no one at the terminal can approve it"
         # Not shortened: the user cannot judge what is not shown.
         self._terminal.print_info(f"run {describe_call(call, whole=True)}? [y]es, [n]o, [a]lways")
         answer = ""

@@ -138,11 +138,11 @@ def _read_input(row: Provider) -> str:
         else:
             text = "" if sys.stdin is None else sys.stdin.read(_MOST_CHARACTERS + 1)
     except UnicodeDecodeError:
-        raise ConfigError("that is no text, and no key. Nothing was stored.") from None
+        raise ConfigError("the input is not text. Nothing was stored.") from None
     if not text.strip():
         raise ConfigError("no key was given, so nothing was stored.")
     if len(text) > _MOST_CHARACTERS:
-        raise ConfigError(f"that has more than {_MOST_CHARACTERS} characters and is no key. Nothing was stored.")
+        raise ConfigError(f"the input is longer than a key ({_MOST_CHARACTERS} characters). Nothing was stored.")
     key = read_key(text, row, "standard input").reveal()
     if name_cloud(row) == "aws" and re.fullmatch(_ACCESS_KEY_ID, key):
         raise ConfigError(

@@ -189,7 +189,7 @@ def _read_end(path: Path) -> tuple[int, bytes]:
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError("it is no regular file")
+            raise OSError("it is not a regular file")
         start = max(status.st_size - _MOST_BYTES, 0)
         file.seek(start)
         content = file.read(_MOST_BYTES)

@@ -59,7 +59,7 @@ def _read_status(path: Path) -> os.stat_result | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(f"{path} is no regular file")
+        raise OSError(f"{path} is not a regular file")
     return status
 
 

@@ -58,7 +58,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         return Exit.INTERRUPTED
     _print_report(report, arguments, terminal)
     if report.row is None:
-        terminal.print_error(f"no row: {escape_controls(name_options(report.problem))}.")
+        terminal.print_error(f"no provider entry: {escape_controls(name_options(report.problem))}.")
     elif report.problem:
         terminal.print_note(f"({escape_controls(name_options(report.problem))})")
     return _CODES[report.state]

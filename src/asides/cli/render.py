@@ -263,7 +263,7 @@ _OPTIONS = [
         (r"\bapi_key=", "--api-key"),
         (r"\bmax_tokens=", "--max-tokens "),
         (r"\bLimits\(turns=…\)", "--max-turns"),
-        (r", or go on from \.result\.messages", ""),
+        (r", or continue from \.result\.messages", ""),
         (
             r"Begin another one, or keep what is known of it with fork\(name=…\)",
             "Write /keep and a name to continue with it",

@@ -82,7 +82,7 @@ class _Parser:
         start = self._at
         name = self._take(_NAME)
         if not name:
-            self._fail(f"{self._show()} is no name of a field: a name begins with a letter", start)
+            self._fail(f"{self._show()} is not a field name: a name begins with a letter", start)
         if name in properties:
             self._fail(f"the field {name!r} comes twice", start)
         optional = self._take_mark("?")

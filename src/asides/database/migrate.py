@@ -273,7 +273,7 @@ def _to_store_error(problem: psycopg.Error, url: str, was_open: bool) -> StoreEr
             return quote_failure(name, problem, was_open=was_open)
         case psycopg.ProgrammingError() if problem.sqlstate is None:
             text = (
-                "the URL of the store is no URL of PostgreSQL. Write it as postgresql://user@host:5432/name, "
+                "the URL of the store is not a PostgreSQL URL. Write it as postgresql://user@host:5432/name, "
                 "special characters in a password as percent codes, such as %40 for @, and only options of "
                 "PostgreSQL after the ?."
             )

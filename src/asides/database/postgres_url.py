@@ -51,7 +51,7 @@ def read_url(url: str) -> PostgresUrl:
         scheme, has_scheme, _ = url.partition("://")
         what = f"begins with {scheme[:20]}://" if has_scheme else "has no ://"
         raise ConfigError(
-            f"the setting store (ASIDES_STORE) {what}, and is no PostgreSQL database. Write "
+            f"the setting store (ASIDES_STORE) {what}, and is not a PostgreSQL database. Write "
             "postgresql://user@host/name."
         )
     said = [value.lower() for key, value in pairs if key == _POOLER]

@@ -301,7 +301,7 @@ def _to_store_error(problem: sqlite3.Error, path: str, patience: float) -> Store
         case sqlite3.SQLITE_CORRUPT:
             return _build_damage_error(path)
         case sqlite3.SQLITE_FULL:
-            text = f"there is no room left on the disk of the store {path}. Make some; what it has is safe"
+            text = f"there is no room left on the disk of the store {path}. Free some space; stored data is safe"
         case _:
             text = f"the store {path} failed: {problem}. Check the disk and the file"
     return StoreError(f"{text}.")

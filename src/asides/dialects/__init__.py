@@ -118,7 +118,7 @@ def register_dialect(name: str, dialect: Dialect | str) -> None:
     dialects as entry points of the group "asides.dialects" instead.
     """
     if not re.fullmatch(_NAME, name):
-        raise ConfigError(f"{name!r} is no name for a dialect; use lower case letters, digits and '_'.")
+        raise ConfigError(f"{name!r} is not a valid dialect name; use lower case letters, digits and '_'.")
     if resolve_alias(name) in DIALECTS:
         raise ConfigError(f"{name!r} is a dialect of asides; give yours another name.")
     if not isinstance(dialect, str):

@@ -112,8 +112,8 @@ def read_compacted(body: bytes, target: Target) -> tuple[list[dict[str, Any]], U
         read = None
     if read is None or not read.output:
         raise ProtocolError(
-            f"the response of {target.provider.name} is no compaction. Check the base URL; this server may not "
-            "have one. conversation.compact(over) lets a model sum up.",
+            f"the response of {target.provider.name} is not a compaction. Check the base URL; this server may not "
+            "have one. conversation.compact(over) asks a model for a summary.",
             dialect=target.dialect,
         )
     counts = read.usage or _Counts()

@@ -109,7 +109,7 @@ def encode_native_tool(tool: Tool, *, known: bool) -> dict[str, Any]:
     native = tool.native or {}
     if not known:
         raise Unsupported(
-            f"the tool {tool.name!r} is no function, and this dialect has no such tool; leave it out, describe a "
+            f"the tool {tool.name!r} is not a function, and this dialect has no such tool; leave it out, describe a "
             'function ({"type": "function", …}), or give it in extra={"tools": […]} if this host takes it.'
         )
     return native

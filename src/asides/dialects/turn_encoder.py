@@ -204,7 +204,7 @@ class _TurnEncoder:
                 return self.form.mark_cache(block, part.cache) if part.cache else [block]
             case ToolCall():
                 if part.raw_arguments is not None:
-                    detail = "arguments that are no JSON object were sent back as an empty object"
+                    detail = "arguments that are not a JSON object were sent back as an empty object"
                     add_notice(self.notices, "arguments_not_sent", detail)
                 return [self.form.tool_call(part, self.ids.fit(part.id))]
             case ServerTool() | UnknownPart():

@@ -357,14 +357,14 @@ class Run(Generic[Output]):
         limits = self._config.limits
         if limits.turns is not None and len(self._done) + self._recovered >= limits.turns:
             raise TooManyTurns(
-                f"{self._model} did not finish in {limits.turns} turns. Raise Limits(turns=…), or go on from "
+                f"{self._model} did not finish in {limits.turns} turns. Raise Limits(turns=…), or continue from "
                 ".result.messages.",
                 limit="turns",
             )
         if limits.tokens is not None and self._tokens >= limits.tokens:
             raise LimitReached(
                 f"{self._model} has used {self._tokens} tokens of {limits.tokens}. Raise Limits(tokens=…), or "
-                "go on from .result.messages.",
+                "continue from .result.messages.",
                 limit="tokens",
             )
         left = yield from self._check_seconds()
@@ -382,7 +382,7 @@ class Run(Generic[Output]):
         left = most - (now - self._began)
         if left <= 0:
             raise LimitReached(
-                f"{self._model} did not finish within {most:g} seconds. Raise Limits(seconds=…), or go on from "
+                f"{self._model} did not finish within {most:g} seconds. Raise Limits(seconds=…), or continue from "
                 ".result.messages.",
                 limit="seconds",
             )

@@ -100,7 +100,7 @@ def _read_page(dialect: Dialect, target: Target, head: Head, body: bytes) -> Mod
         if msgspec.json.decode(body, type=_ErrorBody).error is not None:
             raise decode_error(dialect, head, body, target)
     raise ProtocolError(
-        f"the response of {target.provider.name} is no list of models. Check the base URL; this server may "
+        f"the response of {target.provider.name} is not a list of models. Check the base URL; this server may "
         "not have a list.",
         dialect=dialect.name,
         payload=problem.payload,

@@ -73,11 +73,11 @@ _FIELDS: dict[str, BreakReason] = {
 }
 _CONFIG_FIELDS = ("thinkingConfig", "responseJsonSchema", "responseSchema", "responseMimeType")
 _WHY: dict[BreakReason, str] = {
-    "tools": "the tools are others than before, or in another order; they stand before all messages",
-    "system": "the system prompt is another one than before; it stands before all messages",
-    "output": "the asked form of the answer is another one than before",
-    "tool_choice": "tool_choice is another one than before",
-    "thinking": "thinking or its effort is set otherwise than before, which changes how the messages are read",
+    "tools": "the tools, or their order, changed; they precede the messages",
+    "system": "the system prompt changed; it precedes the messages",
+    "output": "the requested output format changed",
+    "tool_choice": "tool_choice changed",
+    "thinking": "the thinking settings changed",
 }
 
 

@@ -391,7 +391,7 @@ class _RequestCheck:
         return not has_open_thoughts(self.prompt.messages)
 
     def _stop_for_choice(self, thinking: Thinking) -> Thinking:
-        detail = "a tool is demanded, which this model takes only while it does not think; nobody asked it to think"
+        detail = "this model takes a forced tool call only with thinking off, and thinking was not asked for"
         self.notices.append(Notice("thinking_dropped", detail, "thinking", None, "off"))
         return self._fit_form(turn_off(thinking))
 

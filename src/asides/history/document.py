@@ -92,7 +92,7 @@ def from_document(document: bytes | str) -> Document:
     version = fields.get(_NAME)
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise ConfigError(
-            "this is no saved conversation: it names no version. Pass a document of to_document; for lists of "
+            "this is not a saved conversation: it has no version. Pass a document of to_document; for lists of "
             "messages in other formats use import_messages."
         )
     if version > VERSION:
@@ -174,13 +174,13 @@ def _parse_object(document: bytes | str) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ConfigError("the saved conversation is not JSON. Check whether the file was cut or edited.") from None
     if not isinstance(fields, dict):
-        raise ConfigError("the saved conversation is no JSON object. Pass a document of to_document.")
+        raise ConfigError("the saved conversation is not a JSON object. Pass a document of to_document.")
     return fields
 
 
 def _parse_message(value: object, where: str, notices: list[Notice]) -> Message:
     if not isinstance(value, dict):
-        raise ConfigError(f"{where} is no object. Check whether the file was edited.")
+        raise ConfigError(f"{where} is not an object. Check whether the file was edited.")
     notices += [_build_later_notice("field", name) for name in value if name not in _MESSAGE_FIELDS]
     parts = value.get("parts", [])
     if not isinstance(parts, list):

@@ -30,7 +30,7 @@ from asides.values.traits import HAS_WITHHELD, has_thoughts
 # Reasons why a part does not go back, used elsewhere too.
 BY_RULE = "replay rule: "
 """The beginning of the reason where the replay rule decides; its `when` follows."""
-NOT_SAVED = "its text was not saved, or that of a thought beside it, and it cannot go back without"
+NOT_SAVED = "its text, or that of a thought next to it, was not saved, and it cannot be sent back without"
 NOT_REPLAYABLE = "the reply broke off inside it, or the messages before it were changed"
 OTHER_DIALECT = "it was made in another dialect, or did not come as a block"
 OTHER_ACCOUNT = "another account made it"

@@ -55,7 +55,7 @@ class UiCall(msgspec.Struct, eq=False):
     pieces: list[str] = msgspec.field(default_factory=list[str])
     seals: list[Seal] = msgspec.field(default_factory=list[Seal])
     arguments: dict[str, Any] | None = None
-    """The arguments, once the call is whole; None for free text, and for text that is no JSON object."""
+    """The arguments, once the call is whole; None for free text, and for text that is not a JSON object."""
     matched: bool = False
     """Whether a run has started it."""
     answered: bool = False

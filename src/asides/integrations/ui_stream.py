@@ -234,7 +234,7 @@ async def _write_async(events: Any, output: _Output[Item_co]) -> AsyncGenerator[
 
 
 def is_async_source(events: object) -> bool:
-    """Whether the events are awaited. Raises ConfigError for what is no stream of events."""
+    """Whether the events are awaited. Raises ConfigError for what is not a stream of events."""
     if hasattr(type(events), "__aiter__"):
         return True
     if isinstance(events, Reply):

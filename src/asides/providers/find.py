@@ -243,7 +243,7 @@ def _normalise_url(url: str, provider: Provider) -> tuple[str, Query]:
     except ValueError:
         raise ConfigError(f"the base_url of {provider.name} does not read; write https://host/path.") from None
     if parts.scheme.lower() not in _DEFAULT_PORTS or not parts.hostname:
-        raise ConfigError(f"the base_url of {provider.name} is no web address; it begins with https:// or http://.")
+        raise ConfigError(f"the base_url of {provider.name} is not an http(s) URL; write https://host/path.")
     if parts.username is not None or parts.password is not None:
         raise ConfigError(f"the base_url of {provider.name} holds a user name or password; pass the key with api_key=.")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

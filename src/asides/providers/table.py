@@ -705,7 +705,7 @@ PROVIDERS: tuple[Provider, ...] = (
         also=(
             _responses(
                 quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
-                source="whatever goes back to whom it came from",
+                source="thinking is sent back only to the server that made it",
             ),
         ),
         docs="https://platform.openai.com/docs/api-reference/chat",

@@ -22,7 +22,7 @@ def explain_model(text: str, rows: Sequence[Provider]) -> UnknownModel | Unknown
     if "?" in (before if colon else text):
         return UnknownModel(f"{text!r} is not understood: one model at a time, written provider:model.")
     if (colon and not before.strip()) or (slash and not left.strip()):
-        return UnknownModel(f"{text!r} names no provider; write provider:model.")
+        return UnknownModel(f"{text!r} has no provider; write provider:model.")
     if not colon and not slash and (row := find_row(text, rows)) is not None:
         return UnknownModel(f"{text!r} names a provider and no model; write {row.name}:model.")
     if colon and "/" not in before:

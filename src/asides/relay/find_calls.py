@@ -95,8 +95,8 @@ def _refuse_extra(caller: Caller, own: dict[str, Any]) -> None:
         return
     if limits.models or limits.has_budget or limits.has_token_rate:
         raise RelayRefusal(
-            f"{FIELD}.{found} is not for this key, which has limits: nobody could say what such a request may use. "
-            "Leave it out.",
+            f"{FIELD}.{found} is not for this key, which has limits: what such a request may use is not known in "
+            "advance. Leave it out.",
             param=f"{FIELD}.{found}",
         )
 
@@ -108,7 +108,9 @@ def _explain(problem: ConfigError, model: str, route: Route | None, caller: Call
     explained = explain_missing_key(problem, model, route, caller)
     if caller.config.home or not isinstance(explained, MissingKey) or not route.is_bare:
         return explained
-    where = "add to asides.toml" if not caller.request.tenant else "ask whoever runs this relay to add to asides.toml"
+    where = (
+        "add to asides.toml" if not caller.request.tenant else "ask the operator of this relay to add to asides.toml"
+    )
     return problem.with_hint(f"let another model answer: {where} {suggest_route(model, caller)}")
 
 

@@ -154,7 +154,7 @@ def _change_reply(call: Call, asked: Asked, request: str) -> str:
         return "reasoning state travels in envelopes"
     reason = ""
     if _may_mix(target, asked.dialect):
-        reason = "thinking may stand in the answer"
+        reason = "thinking may be in the answer"
     elif any(getattr(target.quirks, name) != getattr(plain_row(target.dialect).quirks, name) for name in _MISREAD):
         reason = f"replies of {target.provider.name} differ from the plain dialect"
     elif asked.dialect == PLAIN_DIALECT and not of_maker and target.quirks.thinking_in[0] != asked.thinking_field:
@@ -180,7 +180,7 @@ def _differs(call: Call, asked: str) -> bool:
 
 
 def _may_mix(target: Target, dialect: str) -> bool:
-    """Whether thinking may stand in the answer. A maker's dialect with blocks has it nowhere else."""
+    """Whether thinking may be in the answer. A maker's dialect with blocks has it nowhere else."""
     return bool(target.facts.tags) and not (is_maker(target.provider, dialect) and find_facts(dialect).thinks_in_blocks)
 
 

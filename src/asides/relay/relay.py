@@ -85,7 +85,7 @@ class RelayExchange:
         self._config = config
         self._reply: RelayedReply | None = None
         self.call: CallLike = find_no_call(request.dialect or "openai_chat")
-        """The call before any other is chosen: it asks nobody."""
+        """The call before any other is chosen: it sends no request."""
         self.unconfirmed: list[UnconfirmedRecord] = []
         """Records that are confirmed when the caller has what was emitted last."""
 

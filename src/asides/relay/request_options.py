@@ -105,7 +105,7 @@ def _refuse_separation(options: Mapping[str, Any]) -> None:
     if found is not None:
         raise RelayRefusal(
             f"{FIELD}.{found} is not allowed: it decides what of a reply is thinking, which callers of this relay do "
-            "not see. Leave it out, or ask whoever runs this relay for a route with it.",
+            "not see. Leave it out, or ask the operator of this relay for a route with it.",
             param=f"{FIELD}.{found}",
         )
 

@@ -96,7 +96,7 @@ def refuse_file(names: Iterable[str], builder: CallBuilder) -> None:
         starts = found.launches and found.provider.launcher not in (OWN_STAGE, RUNNING_STAGE)
         if starts and f"{found.provider.name}:{found.model}".lower() != WITHOUT_A_KEY:
             raise UnknownModel(
-                "files of the gateway's machine are no models for its clients. Ask whoever runs it for an alias."
+                "clients cannot name model files on the gateway's machine. Ask its operator for an alias."
             )
 
 

@@ -17,7 +17,7 @@ from asides.values.errors import ConfigError, MissingKey, UnknownModel
 
 _ENDPOINTS = {"openai_chat": "chat", "openai_responses": "responses"}
 
-_ASK = "ask whoever runs this relay"
+_ASK = "ask the operator of this relay"
 
 
 def build_calls(caller: Caller, served: ServedRequest, options: RequestOptions) -> Call:

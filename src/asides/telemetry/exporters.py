@@ -202,7 +202,7 @@ class _Setup:
         where = self._find_collector(signal)
         outage = OutageLog(
             self._on_note,
-            f"{signal} could not be sent to {where} and are dropped until it answers; requests go on.",
+            f"{signal} could not be sent to {where} and are dropped until it answers; requests are not affected.",
             f"{signal} are sent to {where} again.",
         )
 

@@ -35,7 +35,7 @@ def fetch(key: KeySource) -> object:
 
 
 async def fetch_async(key: KeySource, state: FlowState[Any]) -> object:
-    """Fetch the key of one attempt. A function that is no coroutine function may block, so a thread runs it."""
+    """Fetch the key of one attempt. A function that is not a coroutine function may block, so a thread runs it."""
     left = state.timeout().total
     limit = asyncio.timeout(left)
     try:

@@ -72,7 +72,7 @@ def no_connection(host: str, cause: BaseException | None, *, proxy: str | None =
             "certificate in SSL_CERT_FILE; if the server speaks plain HTTP, write http:// in base_url=."
         )
     if isinstance(cause, socket.gaierror):
-        return ConnectionLost(f"the name of {host} cannot be looked up. Check base_url= and the network.")
+        return ConnectionLost(f"cannot resolve {host} (DNS). Check base_url= and the network.")
     if isinstance(cause, ConnectionRefusedError):
         return ConnectionLost(
             f"no server listens at {host} (connection refused). Start the server there, or check base_url=."

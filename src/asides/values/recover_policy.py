@@ -54,7 +54,7 @@ def read_recover(given: object) -> RecoverPolicy | None:
         if limit is not None and limit < least:
             raise ConfigError(f"recover: {name} is {limit}; give {least} or more, or leave it out.")
     if policy.max_cost is not None and not (policy.max_cost.is_finite() and policy.max_cost > 0):
-        raise ConfigError("recover: max_cost is no amount above zero; give one in US dollars, or leave it out.")
+        raise ConfigError("recover: max_cost is not an amount above zero; give one in US dollars, or leave it out.")
     return policy if policy.steps and policy.max_requests else None
 
 

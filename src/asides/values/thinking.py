@@ -249,7 +249,7 @@ def _read_budget(tokens: object) -> Thinking:
             f"a thinking budget is a whole number of tokens, not {type(tokens).__name__}.", setting="thinking"
         )
     if abs(tokens) >= 10**_MOST_DIGITS:
-        raise InvalidThinking("a thinking budget of so many digits is no number of tokens.", setting="thinking")
+        raise InvalidThinking("the thinking budget is too large to be a number of tokens.", setting="thinking")
     if tokens < 0:
         raise InvalidThinking(f"a thinking budget of {tokens} tokens is below zero.", setting="thinking")
     return Thinking(mode="off") if tokens == 0 else Thinking(budget=tokens)

@@ -253,11 +253,11 @@ class BatchCore:
         if not found.is_loaded:
             raise ConfigError(
                 f"the rows of {self.output} were not all loaded, and the ledger has no others. Run "
-                "`asides batch run` again with the same arguments, which goes on."
+                "`asides batch run` again with the same arguments, which continues."
             )
         if self.given_via not in (None, found.via):
             raise ConfigError(
-                f"the batch {self.output} is via {found.via}, and resume goes on the same way, not via "
+                f"the batch {self.output} is via {found.via}, and resume continues the same way, not via "
                 f"{self.given_via}. Leave out --via (via=); or run the batch again with the file of its rows "
                 "and the other way, which asks only what has no answer."
             )

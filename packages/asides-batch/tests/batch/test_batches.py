@@ -150,7 +150,7 @@ def test_answers_of_other_settings_are_not_replaced_by_accident(run: RunBatch, p
         ('"a"\n{"prompt": "b"}\nnonsense\n', r"in\.jsonl, line 3 is not JSON"),
         ('"a"\n\n{"prompt": ""}\n', r"in\.jsonl, line 3: a question is text"),
         ('{"prompt": "a", "api_key": "x"}\n', "api_key does not come from a row"),
-        ('{"custom_id": "x", "url": "/v1/embeddings", "body": {"model": "m"}}\n', "is no address for replies"),
+        ('{"custom_id": "x", "url": "/v1/embeddings", "body": {"model": "m"}}\n', "is not an endpoint that replies"),
         ("\n\n", "has no questions"),
         ('{"id": 1, "prompt": "a"}\n{"id": 1, "prompt": "b"}\n', "rows 1 and 2 have the same id"),
     ],

@@ -153,7 +153,7 @@ def test_a_signal_ends_the_loading_soon_and_the_next_run_goes_on(
     child.send_signal(number)
     _, err = child.communicate(timeout=60)
     assert child.returncode == 128 + number
-    assert b"Run `asides batch run` again with the same arguments to go on." in err
+    assert b"Run `asides batch run` again with the same arguments to continue." in err
     status = batch.status
     assert (status.state, 0 < status.rows < many, status.has_rows) == ("loading", True, False)
     with pytest.raises(asides.ConfigError, match="were not all loaded"):

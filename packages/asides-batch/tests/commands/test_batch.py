@@ -107,7 +107,7 @@ def test_resume_goes_the_way_of_the_ledger_or_says_so(
     here(capsys, "batch", "run", "in.jsonl", "-o", "out.jsonl", *at(server))
     code, out, err = here(capsys, "batch", "resume", "out.jsonl", "--via", "vendor")
     assert (code, out) == (2, "")
-    assert "out.jsonl is via live, and resume goes on the same way, not via vendor. Leave out --via" in err
+    assert "out.jsonl is via live, and resume continues the same way, not via vendor. Leave out --via" in err
     parrot.fails = False
     assert here(capsys, "batch", "resume", "out.jsonl", "--via", "live").code == 0
 
@@ -250,7 +250,7 @@ def test_a_run_via_a_vendor_tells_a_log_what_happens(
     first, *changes, last = err.splitlines()
     assert first == (
         "3 rows, 2 requests, openai:gpt-4.1 via vendor. To look: `asides batch status out.jsonl`. "
-        "To go on after this process has ended: `asides batch resume out.jsonl`."
+        "To continue after this process has ended: `asides batch resume out.jsonl`."
     )
     assert changes[0] == f"openai: {batch.id}, created, 2 requests"
     assert f"openai: {batch.id}, completed, 2 of 2 requests" in changes
@@ -272,7 +272,7 @@ def test_a_batch_whose_rows_are_not_all_loaded_says_what_to_do(
     code, out, _ = here(capsys, "batch", "status", "out.jsonl")
     assert (code, "out.jsonl: loading, " in out, "Run `asides batch run` again" in out) == (0, True, True)
     code, _, err = here(capsys, "batch", "cancel", "out.jsonl")
-    assert (code, "Run `asides batch run` again with the same arguments to go on." in err) == (0, True)
+    assert (code, "Run `asides batch run` again with the same arguments to continue." in err) == (0, True)
     code, _, err = here(capsys, "batch", "resume", "out.jsonl")
     assert (code, "were not all loaded" in err) == (2, True)
     assert parrot.asked == []

@@ -31,7 +31,9 @@ def test_the_advice_can_be_typed_and_has_no_password() -> None:
 @pytest.mark.parametrize("fields", [{"state": "loading"}, {"state": "cancelled", "row_count": 0}])
 def test_a_batch_without_all_its_rows_is_run_again_and_not_resumed(fields: dict[str, Any]) -> None:
     status = make_status(**fields)
-    assert advise(make_arguments(), status=status) == ("Run `asides batch run` again with the same arguments to go on.")
+    assert advise(make_arguments(), status=status) == (
+        "Run `asides batch run` again with the same arguments to continue."
+    )
     assert describe(status)[-1].startswith("  its rows are not all loaded. Run `asides batch run` again")
 
 

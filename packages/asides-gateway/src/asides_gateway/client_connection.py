@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 MAX_HEAD = 128 * 1024
 """The bytes of a head: the request line and all headers together."""
 MAX_FIELDS = 200
-_NOT_HTTP = "this is no HTTP request, or its head is broken. Send it again, by HTTP and not HTTPS, with valid headers."
+_NOT_HTTP = (
+    "this is not an HTTP request, or its head is broken. Send it again, by HTTP and not HTTPS, with valid headers."
+)
 _TOO_LARGE = f"the headers of the request are too large. Send at most {MAX_FIELDS}, of {MAX_HEAD // 1024} KB."
 _FULL = "the gateway has as many connections as it may have. Try again later."
 

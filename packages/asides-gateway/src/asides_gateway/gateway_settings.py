@@ -127,7 +127,7 @@ def check_settings(settings: GatewaySettings) -> None:
     host = settings.host
     if not host.strip() or "/" in host or any(mark.isspace() for mark in host) or host.count(":") == 1:
         raise ConfigError(
-            f"{host!r} is no address to listen on. Write a name or an IP address alone, such as 127.0.0.1; the "
+            f"{host!r} is not an address to listen on. Write a name or an IP address alone, such as 127.0.0.1; the "
             "port has an option of its own."
         )
     check_keys(settings.keys)

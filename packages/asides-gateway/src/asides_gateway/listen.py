@@ -105,6 +105,6 @@ def _explain(problem: OSError, host: str, port: int) -> str:
         case errno.EACCES | errno.EPERM:
             return f"port {port} is reserved for the system. Use one above 1023, such as --port 4242."
         case errno.EADDRNOTAVAIL | errno.EAFNOSUPPORT:
-            return f"{host} is no address of this machine. Write one that is, such as 127.0.0.1."
+            return f"{host} is not an address of this machine. Write one that is, such as 127.0.0.1."
         case _:
             return f"port {port} of {host} cannot be opened: {problem.strerror or problem}."

@@ -169,7 +169,7 @@ def _show_part(part: Part) -> dict[str, Any]:
 
 
 def show_call(call: ToolCall) -> dict[str, Any]:
-    """A call of a tool. Arguments that are no JSON object are text."""
+    """A call of a tool. Arguments that are not a JSON object are text."""
     arguments: Any = call.arguments if call.raw_arguments is None else call.raw_arguments
     return {"type": "call", "id": call.id, "name": call.name, "arguments": arguments}
 

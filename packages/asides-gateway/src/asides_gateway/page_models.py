@@ -101,7 +101,7 @@ def _may_think(target: str, builder: CallBuilder) -> bool:
 
 
 def check_thinking(thinking: str | int | None) -> None:
-    """Raise InvalidThinking for what is no amount of thinking."""
+    """Raise InvalidThinking for what is not an amount of thinking."""
     if thinking is not None:
         read_thinking(thinking)
 

@@ -1,6 +1,6 @@
 """Notices that another gateway writes reasoning state with another master key: `watch_relay_key(database, keys)`.
 
-Such gateways do not find each other's records: nothing fails, and models go on without their earlier thinking. Not
+Such gateways do not find each other's records: nothing fails, and models continue without their earlier thinking. Not
 here: the keys (relay/state/relay_keys).
 """
 
@@ -26,7 +26,7 @@ async def watch_relay_key(database: Database, keys: RelayKeys, seconds: float = 
         with suppress(StoreError):
             if await has_other_keys(database, keys):
                 _log.warning(
-                    "reasoning state in the store is encrypted with another %s than that of this process: it goes on "
+                    "reasoning state in the store is encrypted with another %s than that of this process: it continues "
                     "without the thinking of such turns. Set the same for all gateways; after a new one, keep "
                     "the old one behind it, separated by a comma.",
                     KEY_VARIABLE,

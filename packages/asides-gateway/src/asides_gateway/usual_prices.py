@@ -74,7 +74,7 @@ def _estimate(usage: Usage, models: tuple[str, ...], priced_by: str) -> Decimal 
 
 @lru_cache(maxsize=512)
 def _find_rates(models: tuple[str, ...], priced_by: str, period: int) -> _Rates | str:  # noqa: ARG001 - rates change
-    """The rates of a model now; "unknown" if it has no price, "other" if its price is no sum of rates."""
+    """The rates of a model now; "unknown" if it has no price, "other" if its price is not a sum of rates."""
 
     def price(sent: int, received: int, *, cached: int = 0, written: int = 0, thinking: int = 0) -> Decimal | None:
         usage = Usage(input=sent, output=received, cached=cached, cache_written=written, thinking=thinking)

@@ -63,7 +63,7 @@ def test_a_port_in_use_is_an_error(shares: bool) -> None:
 def test_an_address_of_others_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.7", 0))]
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
-    with pytest.raises(ConfigError, match=r"192\.0\.2\.7 is no address of this machine"):
+    with pytest.raises(ConfigError, match=r"192\.0\.2\.7 is not an address of this machine"):
         open_sockets("192.0.2.7", 0)
 
 

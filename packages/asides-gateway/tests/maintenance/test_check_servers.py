@@ -54,8 +54,8 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_addresses_that_are_none() -> None:
     store, redis = checks = check_servers("mysql://me:hunter2@db/x", "redis://:hunter2@host:port/0")
-    assert "store (ASIDES_STORE) begins with mysql://, and is no PostgreSQL database. " in store.text
-    assert "gateway.redis is no URL of a Redis server. " in redis.text
+    assert "store (ASIDES_STORE) begins with mysql://, and is not a PostgreSQL database. " in store.text
+    assert "gateway.redis is not a Redis URL. " in redis.text
     assert "hunter2" not in repr(checks)
 
 

@@ -54,7 +54,7 @@ _DAMAGES: list[tuple[str, str, str, str]] = [
     ("conversations", "UPDATE conversations SET usage = 'x'", "", "conversations whose usage cannot be read"),
     ("conversations", "DELETE FROM conversations WHERE id = 1", "sqlite", "messages of conversations that are gone: 2"),
     ("gateway", "UPDATE gateway_keys SET models = 'x'", "", "keys of the gateway that cannot be read"),
-    ("vault", "DELETE FROM {}keys", "", "records without a key, which nobody can find: 4"),
+    ("vault", "DELETE FROM {}keys", "", "records without a key, which cannot be found: 4"),
     ("vault", "DELETE FROM {}records", "sqlite", "keys of records that are gone: 8"),
     ("vault", "DELETE FROM {}tenants", "sqlite", "records of tenants that are gone: 4"),
     ("vault", "UPDATE {}tenants SET records = 77", "sqlite", "miscounted: 3"),

@@ -142,5 +142,5 @@ def test_what_is_no_file_is_named(folder: Path, kind: str) -> None:
 def test_a_database_of_another_kind_is_not_called_unreadable(folder: Path, statement: str) -> None:
     _change(folder, "conversations", "PRAGMA foreign_keys = OFF", statement)
     problems = _find_problems(folder, "conversations")
-    assert "is no store of asides, " in problems
+    assert "is not a store of asides, " in problems
     assert "no such table" in problems

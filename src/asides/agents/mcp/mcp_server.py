@@ -61,8 +61,8 @@ class McpTool(msgspec.Struct, frozen=True, eq=False):
     def run(self, call: ToolCall) -> Coroutine[Any, Any, ToolResult]:
         """Return the result when awaited, on any event loop; cancelling it cancels the request.
 
-        A failure of the server is a result with `is_error`. Raises BadArguments when the arguments are no JSON object,
-        and ConfigError when the server is not open.
+        A failure of the server is a result with `is_error`. Raises BadArguments when the arguments are not a JSON
+        object, and ConfigError when the server is not open.
         """
         return self.server._call(self.own_name, call)
 

@@ -222,7 +222,7 @@ def build_validator(schema: dict[str, Any]) -> Callable[[Any], None]:
             check = compile_schema(use_formats=False)  # an unknown format does not make a schema invalid
     except _SCHEMA_FAULTS as problem:
         raise ConfigError(
-            f"output is no JSON schema that can be checked ({type(problem).__name__}). Correct it."
+            f"output is not a JSON schema that can be checked ({type(problem).__name__}). Correct it."
         ) from None
 
     def validate(value: Any) -> None:

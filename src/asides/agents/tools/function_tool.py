@@ -209,7 +209,7 @@ def tool(
         raise ConfigError("the timeout of a tool is not a number above zero. Pass seconds, or None.")
     kinds: tuple[Any, ...] = fatal if isinstance(fatal, tuple) else (fatal,)
     if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
-        raise ConfigError("fatal= has a value that is no exception type. Pass exception types only.")
+        raise ConfigError("fatal= has a value that is not an exception type. Pass exception types only.")
     options = ToolOptions(name, description, approval, timeout, kinds, strict)
 
     def decorate(decorated: Callable[..., Any]) -> FunctionTool[..., Any]:

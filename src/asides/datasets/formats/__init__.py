@@ -1,6 +1,6 @@
 """Formats of conversations that trainers and chat templates read: each is written, and read back as it was.
 
-The outer blanks of what a model thinks and says are not kept, and ids of calls are numbered anew.
+The outer blanks of what a model thinks and says are not kept, and ids of calls are renumbered.
 """
 
 from __future__ import annotations

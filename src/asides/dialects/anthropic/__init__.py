@@ -34,7 +34,7 @@ dialect = make_lazy_dialect(
         joins_turns=True,
         effort_updates=True,
         cache_since="2026-11-16",
-        cache_source="platform.claude.com build-with-claude/prompt-caching and effort: a change is read anew from "
+        cache_source="platform.claude.com build-with-claude/prompt-caching and effort: a change is read again from "
         "there on, in the order tools, system, messages; tool_choice, thinking and the effort change the messages",
     ),
     DialectCode("MessagesDecoder", "MessagesWriter", importer="import_messages:import_messages", error_headers=True),

@@ -221,7 +221,7 @@ def _encode_model_part(part: Part, notices: list[Notice]) -> list[Wire]:
         case ToolCall():
             call: Wire = {"id": part.id, "name": part.name, "args": part.arguments}
             if part.raw_arguments is not None and not part.arguments:
-                detail = f"the arguments of {part.name} are no JSON object; none were sent"
+                detail = f"the arguments of {part.name} are not a JSON object; none were sent"
                 add_notice(notices, "tool_arguments_dropped", detail)
             return [_sign({"functionCall": call}, part.seals)]
         case Refusal():

@@ -262,7 +262,7 @@ class _StepEncoder:
                 return [*_list_signatures(part.seals), {"type": "model_output", "content": [content]}]
             case ToolCall():
                 if part.raw_arguments is not None and not part.arguments:
-                    detail = f"the arguments of {part.name} are no JSON object; none were sent"
+                    detail = f"the arguments of {part.name} are not a JSON object; none were sent"
                     add_notice(self.notices, "tool_arguments_dropped", detail)
                 call = {"type": "function_call", "id": part.id, "name": part.name, "arguments": part.arguments}
                 return [*_list_signatures(part.seals), call]

@@ -202,7 +202,7 @@ class _MessageEncoder:
     def encode_tool_call(self, call: ToolCall) -> Wire:
         self.called[call.id] = call.name
         if call.raw_arguments is not None:
-            detail = "arguments that are no JSON object cannot be sent in this dialect"
+            detail = "arguments that are not a JSON object cannot be sent in this dialect"
             add_notice(self.notices, "arguments_not_sent", detail)
         return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 

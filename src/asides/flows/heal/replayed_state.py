@@ -363,6 +363,6 @@ FIXES: dict[RejectionKind, ListFixes] = {
 
 UNFIXED: dict[RejectionKind, str] = {
     "tool_result_orphaned": "the plan leaves every result without its call out",
-    "tool_arguments_invalid": "the plan sends arguments that are no JSON object as an empty one",
+    "tool_arguments_invalid": "the plan sends arguments that are not a JSON object as an empty one",
 }
 """Kinds without a repair, and the reason."""

@@ -91,7 +91,7 @@ def _find_thinking(known: Knowledge) -> ProbeFinding:
 def _find_places(known: Knowledge) -> ProbeFinding:
     thinking = known.thinking
     elsewhere = tuple(dict.fromkeys(path for _, seen in known.replies for path in seen.elsewhere))
-    beside = f"; text named like thinking stands at {', '.join(elsewhere)}, which no row can name" if elsewhere else ""
+    beside = f"; text named like thinking is at {', '.join(elsewhere)}, which no row can name" if elsewhere else ""
     if not thinking:
         return ProbeFinding("where", f"not known: no reply had thinking{beside}")
     count = len(thinking)
@@ -187,7 +187,7 @@ def _find_usage(known: Knowledge) -> ProbeFinding:
     counted = [seen for seen in thinking if seen.reply is not None and seen.reply.usage.thinking]
     if not counted:
         some = any(seen.usage for _, seen in known.replies)
-        text = f"thinking is not counted apart (0 of {len(thinking)} replies)" if some else "no usage was reported"
+        text = f"thinking is not counted separately (0 of {len(thinking)} replies)" if some else "no usage was reported"
         return ProbeFinding("usage", text, {"counts_thinking": False} if some else None)
     included = excludes_thinking(known)
     figures = "; ".join(f"{name} {count}" for name, count in counted[0].usage[:8])

@@ -147,7 +147,7 @@ def _read_dialect(named: str | None) -> str | None:
         return None
     name = resolve_alias(named)
     if name not in DIALECTS:
-        raise ConfigError(f"{named!r} is no dialect that can be probed; those are {', '.join(DIALECTS)}.")
+        raise ConfigError(f"{named!r} is not a dialect that can be probed; those are {', '.join(DIALECTS)}.")
     return name
 
 

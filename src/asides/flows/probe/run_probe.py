@@ -201,7 +201,7 @@ class Probe(TrialSender):
         known = self.known
         fields = merge_fields(self.setup.fields, switch.build(((switch.effort, UNKNOWN_EFFORT),)))
         room = self.setup.room
-        seen = yield from self.ask("an effort that nobody knows", "effort", fields=fields, room=room)
+        seen = yield from self.ask("an unknown effort", "effort", fields=fields, room=room)
         if seen.state == "refused" and seen.status not in BUSY:
             efforts = read_efforts(seen.said)
             known.efforts = efforts or known.efforts

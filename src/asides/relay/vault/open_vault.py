@@ -65,7 +65,7 @@ def open_vault(
     """Open the vault of a relay. `path` is the SQLite file of the mode "store", or the URL of a PostgreSQL database,
     as postgresql://user@host/name, whose tables are created when they are first needed. Raises ConfigError."""
     if mode not in get_args(StateMode):
-        raise ConfigError(f"{mode!r} is no mode for reasoning state. Use {', '.join(get_args(StateMode))}.")
+        raise ConfigError(f"{mode!r} is not a mode for reasoning state. Use {', '.join(get_args(StateMode))}.")
     if mode != "store":
         if path is not None:
             raise ConfigError(f"the mode {mode!r} has no file. Use the mode 'store', or leave the path out.")

@@ -14,7 +14,7 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
         "action",
         choices=("run", "status", "resume", "cancel"),
         help="run FILE: ask every question of a file; status [OUTPUT]: say how far a batch is, or all of them; "
-        "resume OUTPUT: go on with what has no answer; cancel OUTPUT: stop it, whoever runs it",
+        "resume OUTPUT: ask what has no answer yet; cancel OUTPUT: stop it, from any process",
     )
     parser.add_argument(
         "path",

@@ -46,7 +46,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
             return _show(asyncio.run(batch.status()), arguments, terminal)
         case "cancel":
             status = asyncio.run(batch.cancel())
-            done = f"cancelled; what is under way is finished. {advise(arguments, 'to go on', status)}"
+            done = f"cancelled; what is under way is finished. {advise(arguments, 'to continue', status)}"
             terminal.print_note("nothing to cancel: every request has an answer." if status.is_finished else done)
             return _show(status, arguments, terminal) if arguments.json else Exit.DONE
         case "run" if arguments.dry_run:
@@ -71,7 +71,7 @@ def _check_arguments(arguments: Namespace) -> None:
         if arguments.dry_run:
             raise ConfigError("--dry-run belongs to `asides batch run`.")
     if arguments.output == _STDIN:
-        raise ConfigError("-o names a file: a batch writes it anew when more is answered.")
+        raise ConfigError("-o names a file: a batch rewrites it when more is answered.")
     if arguments.file:
         raise ConfigError("a batch takes its questions from its file, without -f. Leave it out.")
 

@@ -90,7 +90,7 @@ class BatchProgress:
     def _write_beginning(self, status: BatchStatus) -> str:
         return (
             f"{status.rows} rows, {status.requests} requests, {status.model or 'each row its own model'} via "
-            f"{status.via}. To look: `{write_command(self._arguments, 'status')}`. To go on after this process has "
+            f"{status.via}. To look: `{write_command(self._arguments, 'status')}`. To continue after this process has "
             f"ended: `{write_command(self._arguments, 'resume')}`."
         )
 

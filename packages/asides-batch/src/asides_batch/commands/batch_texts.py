@@ -12,7 +12,7 @@ from asides.database.postgres_url import is_postgres_url
 from asides_batch.batch_status import BatchStatus, VendorBatchStatus
 
 
-def advise(arguments: Namespace, why: str = "to go on", status: BatchStatus | None = None) -> str:
+def advise(arguments: Namespace, why: str = "to continue", status: BatchStatus | None = None) -> str:
     """How to go on. A batch whose rows are not all loaded cannot be resumed."""
     if status is not None and not status.has_rows:
         return f"Run `asides batch run` again with the same arguments {why}."

@@ -59,7 +59,7 @@ class KeyCache:
         """Whether a key was ever made; None until the database has answered."""
         self._outage = OutageLog(
             _log.warning,
-            "the database of the gateway's keys does not answer ({reason}): known keys go on for "
+            "the database of the gateway's keys does not answer ({reason}): known keys keep working for "
             f"{grace_seconds:.0f} s, others get 503",
             "the database of the gateway's keys answers again",
         )

@@ -349,7 +349,7 @@ def _refuse_outage() -> RelayRefusal:
 
 def _refuse_revoked() -> RelayRefusal:
     return RelayRefusal(
-        "this key was revoked, or is unknown to this gateway. Ask whoever runs the gateway for another.",
+        "this key was revoked, or is unknown to this gateway. Ask the operator of the gateway for another.",
         status=401,
         code="invalid_api_key",
     )

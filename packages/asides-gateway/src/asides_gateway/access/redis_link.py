@@ -349,7 +349,7 @@ def check_redis_url(url: str) -> None:
         is_valid = False
     if not is_valid:
         raise ConfigError(
-            "the setting gateway.redis is no URL of a Redis server. Write it as redis://host:6379/0, or "
+            "the setting gateway.redis is not a Redis URL. Write it as redis://host:6379/0, or "
             "rediss://user:password@host:6380/0 for TLS, and @ or / in a password as %40 and %2F."
         )
 

@@ -217,7 +217,8 @@ def _read_money(option: str, text: str | None) -> Decimal | None:
         if amount.is_finite() and 0 < amount <= MOST_MONEY and amount == round(amount, 9):
             return amount
     raise ConfigError(
-        f"--{option} {text[:40]!r} is no amount of money. Write US dollars above 0, at most {MOST_MONEY}, such as 2.50."
+        f"--{option} {text[:40]!r} is not an amount of money. Write US dollars above 0, at most {MOST_MONEY}, "
+        "such as 2.50."
     )
 
 

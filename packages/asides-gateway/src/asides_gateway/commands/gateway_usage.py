@@ -26,7 +26,7 @@ _DEFAULT_SPAN = "7d"
 _DEFAULT_GROUP: Group = "key"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet runs a cell that begins with one of these as a formula, and clients choose their own names."""
-_NAMELESS = {"key": "(no key of the database)", "tenant": "(nobody)", "model": "(none asked)", "client": "(no name)"}
+_NAMELESS = {"key": "(no key of the database)", "tenant": "(none)", "model": "(none asked)", "client": "(no name)"}
 _HEADINGS = ("REQUESTS", "FAILED", "INPUT", "CACHED", "OUTPUT", "THINKING", "COST")
 
 

@@ -143,7 +143,7 @@ def _check_file(check: AreaCheck, path: Path, database: Database) -> None:
             private.append(key)
         elif not os.environ.get(KEY_VARIABLE):
             check.problems.append(
-                f"the key of the vault is neither in {key} nor in {KEY_VARIABLE}: nobody can read its records. "
+                f"the key of the vault is neither in {key} nor in {KEY_VARIABLE}: its records cannot be read. "
                 f"Set {KEY_VARIABLE}, or put the file back"
             )
     for file in private:
@@ -270,7 +270,7 @@ def _check_vault(check: AreaCheck, database: Database) -> None:
         check.problems.append(f"records of tenants that are gone: {orphans}")
     unfound = f"SELECT count(*) FROM {names.records} WHERE number NOT IN (SELECT record FROM {names.keys})"  # noqa: S608
     if orphans := _count(database, unfound):
-        check.problems.append(f"records without a key, which nobody can find: {orphans}")
+        check.problems.append(f"records without a key, which cannot be found: {orphans}")
     # On a server they are counted only now and then, so that writers do not wait for each other.
     if not database.is_shared and _counts_records(database, names.tenants):
         miscounted = _count(

@@ -113,7 +113,7 @@ def _find_area(path: Path) -> str:
             return area
     if any(name.startswith("gateway") for name in tables):
         return "gateway"
-    raise StoreError(f"{path} is no store of asides. Name a folder, or one of {', '.join(FILES.values())}.")
+    raise StoreError(f"{path} is not a store of asides. Name a folder, or one of {', '.join(FILES.values())}.")
 
 
 def list_tables(database: Database) -> frozenset[str]:
@@ -164,7 +164,7 @@ class ReadOnlyFile:
         except sqlite3.OperationalError as problem:
             if str(problem).startswith("no such"):
                 raise StoreError(
-                    f"{self.path} is no store of asides, or it is damaged or made by another version: {problem}. "
+                    f"{self.path} is not a store of asides, or it is damaged or made by another version: {problem}. "
                     "Name another one, or restore it from a backup."
                 ) from None
             raise StoreError(
@@ -172,7 +172,7 @@ class ReadOnlyFile:
             ) from None
         except (sqlite3.Error, UnicodeDecodeError):
             raise StoreError(
-                f"{self.path} is no database, or it is damaged. Restore it from a backup, or save what can be "
+                f"{self.path} is not a database, or it is damaged. Restore it from a backup, or save what can be "
                 "saved with the .recover command of sqlite3."
             ) from None
 
@@ -221,7 +221,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     if wrong := {name for (name,) in connection.execute(computed)} & _TABLES:
         connection.close()
         # A view may compute without end.
-        raise StoreError(f"{path} is no store of asides: its {min(wrong)} is no table. Name another one.")
+        raise StoreError(f"{path} is not a store of asides: its {min(wrong)} is no table. Name another one.")
     return connection
 
 

@@ -80,7 +80,7 @@ def _check_text(case: Case, sent: Sent, sample: Sample) -> None:
         actual="thinking inside it"
         if CANARY in "".join(answers)
         else f"{len(''.join(answers))} characters, of {len(sample.text)}",
-        to_do="keep Text and Thought apart in encode(), and read them apart in read().",
+        to_do="write Text and Thought separately in encode(), and read them separately in read().",
     )
 
 

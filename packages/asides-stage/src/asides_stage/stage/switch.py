@@ -13,7 +13,7 @@ from asides_stage.stage.server import Stage
 
 _log = logging.getLogger("asides")
 _WARNING = (
-    "ASIDES_STAGE is set: the stage answers, an offline server that is no model, and no request leaves this machine. "
+    "ASIDES_STAGE is set: the stage answers, an offline server, not a model; no request leaves this machine. "
     "Unset it to ask the providers."
 )
 # The same in every process: a conversation that one saves is accepted by the next. It protects nothing.

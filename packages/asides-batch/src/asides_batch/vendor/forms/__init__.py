@@ -202,7 +202,7 @@ def parse_object(body: bytes, what: str) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):
-        raise ProtocolError(f"{what} is no JSON object.", payload=body[:2000])
+        raise ProtocolError(f"{what} is not a JSON object.", payload=body[:2000])
     return parsed
 
 

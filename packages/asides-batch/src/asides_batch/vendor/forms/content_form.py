@@ -199,7 +199,7 @@ def _find_root(row: VendorRow) -> str:
     """The path of the API: all before the model."""
     root, found, _ = get_path(row).rpartition("/models/")
     if not found or not get_path(row).endswith(_LIVE):
-        raise ProtocolError(f"{get_path(row)} is no address whose requests can be sent in a batch.")
+        raise ProtocolError(f"{get_path(row)} is not an endpoint of batches.")
     return root
 
 

@@ -155,7 +155,7 @@ def _split_path(row: VendorRow) -> tuple[str, str]:
     path = get_path(row)
     ending = next((each for each in _ENDINGS if path.endswith(each)), None)
     if ending is None:
-        raise ProtocolError(f"{path} is no address whose requests can be sent in a batch.")
+        raise ProtocolError(f"{path} is not an endpoint of batches.")
     return path.removesuffix(ending), f"/v1{ending}"
 
 
