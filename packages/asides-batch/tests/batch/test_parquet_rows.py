@@ -104,7 +104,7 @@ def test_a_parquet_file_of_somebody_is_not_replaced(stage: OpenStage, tmp_path: 
     source, other = write(tmp_path / "in.parquet", [{"prompt": "x"}]), write(tmp_path / "mine.parquet", [{"a": 1}])
     before = other.read_bytes()
     batch = asides_batch.Batch(source, output=other, model=MODEL, base_url=stage(Counting()).url)
-    with pytest.raises(asides.ConfigError, match="[Nn]ame another one"):
+    with pytest.raises(asides.ConfigError, match=r"[Nn]ame another one"):
         batch.run()
     batch.close()
     assert other.read_bytes() == before
