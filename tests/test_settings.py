@@ -613,7 +613,7 @@ def test_a_variable_that_is_no_setting_is_told(here: Path) -> None:
     notices = load_settings(environ).notices
     assert [notice.code for notice in notices] == ["unknown_variable"] * 3
     assert "did you mean ASIDES_RETRIES?" in notices[0].detail
-    assert "ASIDES_ZZZ is no setting" in notices[1].detail
+    assert "ASIDES_ZZZ is not a setting" in notices[1].detail
     assert "did you mean ASIDES_MODEL?" in notices[2].detail
 
 

@@ -19,8 +19,8 @@ async def coroutine() -> None:
     ("source", "words"),
     [
         ("text", "not a str. Pass asides.stream"),
-        (None, "not None. To do"),
-        ({"a": 1}, "not a dict. To do"),
+        (None, "not None. Pass"),
+        ({"a": 1}, "not a dict. Pass"),
         (asides.Reply(), "Pass asides.simulate"),
         (coroutine, "Await it first"),
     ],
@@ -34,7 +34,7 @@ def test_what_is_no_stream_is_refused(source: Any, words: str) -> None:
 
 def test_options_are_checked() -> None:
     write: Any = asides.ui.vercel
-    with pytest.raises(asides.ConfigError, match=r"no option 'thinkng'\. Did you mean thinking\?"):
+    with pytest.raises(asides.ConfigError, match=r"no option 'thinkng'; did you mean thinking\?"):
         write([], thinkng=False)
     with pytest.raises(asides.ConfigError, match="carry is a StateKeys, not a str"):
         write([], carry="key")

@@ -478,7 +478,7 @@ def test_a_conversation_brings_its_history_and_its_system_prompt(stage: OpenStag
     assert [message["content"] for message in body_of(open_stage.requests[0])["messages"]] == [
         *("Be brief.", "One.", "Two.", "Three?"),
     ]
-    with pytest.raises(asides.ConfigError, match="pass only the new messages"):
+    with pytest.raises(asides.ConfigError, match="Pass only the new messages"):
         agent.send(chat, conversation=chat)
     assert len(open_stage.requests) == 1
 

@@ -300,7 +300,7 @@ def test_recover_asks_again_and_says_so(stage: OpenStage, capsys: pytest.Capture
         ("~~~\na\n```\nb\n~~~\n", "a\n```\nb\n"),
         ("Cut off:\n```\nhalf\n", "half\n"),
         ("```\na\n```\n" * 3 + "````\nb\n```\n````", "b\n```\n"),
-        ("no code", "no code"),
+        ("no code", "no code\n"),
     ],
 )
 def test_extract_prints_the_code_alone(

@@ -131,11 +131,11 @@ def test_a_conversation_can_be_saved_later_listed_and_deleted(
     assert load_saved(state, "my talk") == []
 
 
-def test_a_reset_empties_the_saved_conversation_too(
+def test_a_reset_begins_another_conversation_and_the_saved_one_stays(
     stage: OpenStage, state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     piped(capsys, monkeypatch, "a?\n/reset\nb?\n", "chat", *at(stage(Say(text="A."))), "--conversation", "work")
-    assert load_saved(state, "work") == [("user", "b?"), ("assistant", "A.")]
+    assert load_saved(state, "work") == [("user", "a?"), ("assistant", "A.")]
 
 
 def test_a_failed_question_is_not_saved(
@@ -247,7 +247,7 @@ def test_a_chat_whose_conversation_was_deleted_can_be_saved_under_another_name(s
         with SqliteStore(state / "conversations.db") as store:
             assert store.delete("old")
         keyboard.type("two\n")
-        keyboard.wait_for("was deleted by another process. Write /keep and a name to go on with it.")
+        keyboard.wait_for("was deleted by another process. Write /keep and a name to continue with it.")
         keyboard.wait_for("> ")
         keyboard.type("/keep new\n")
         keyboard.wait_for("(saved as 'new'")

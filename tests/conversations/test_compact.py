@@ -287,7 +287,7 @@ def test_a_compaction_that_fails_changes_nothing(shell: Shell) -> None:
         client: Any = shell.client(providers=[_responses_row(server.url)], settings=Settings())
         chat = shell.kind("mine:m", messages=["one?", assistant("One.")], client=client)
         before = chat.messages
-        with pytest.raises(ProtocolError, match="no compaction"):
+        with pytest.raises(ProtocolError, match="not a compaction"):
             shell.compact(chat, by="provider")
         assert chat.messages is before
         assert server.connections == 2

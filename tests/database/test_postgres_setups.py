@@ -138,7 +138,7 @@ def test_refusals_say_why_and_show_no_password(
 ) -> None:
     made = url.format(user=USER, tls=USER.replace("owner", "tls"), port=setup.port, folder=setup.folder)
     for attempt in (check, migrate, use):
-        with pytest.raises(StoreUnavailable, match=f"({told}).*To do|To do.*({told})") as caught:
+        with pytest.raises(StoreUnavailable, match=f"({told})") as caught:
             attempt(made)
         for secret in (PASSWORD, quote(PASSWORD, safe="")):
             assert secret not in f"{caught.value} {caplog.text} {check_servers(made, None)}"

@@ -150,5 +150,5 @@ def test_the_request_has_the_input_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"output": []}', b'{"output": ["x"]}', b"\xff", b"<html>"])
 def test_anything_else_is_no_compaction(body: bytes) -> None:
-    with pytest.raises(asides.ProtocolError, match="no compaction"):
+    with pytest.raises(asides.ProtocolError, match="not a compaction"):
         read_compacted(body, find_target(GPT))

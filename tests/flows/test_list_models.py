@@ -115,7 +115,7 @@ def test_what_is_no_list_is_an_error_that_says_what_to_do(body: bytes) -> None:
 
 
 def test_a_server_that_is_started_for_a_model_has_no_list() -> None:
-    with pytest.raises(Unsupported, match="name a model"):
+    with pytest.raises(Unsupported, match="Name a model"):
         play([], "local")
 
 

@@ -139,7 +139,7 @@ HISTORY = [{"role": "user", "content": "?"}, CHAT]
     [
         (None, "a NoneType|None cannot be read|not a message"),
         (42, "not a message"),
-        ("text", r"Run asides.decode\(None, body\)"),
+        ("text", r"use asides.decode\(None, body\)"),
         (b"{}", r"asides.decode"),
         ([], "the list is empty. Pass a response"),
         (generate(), "a generator is a stream that was not read. Collect it, asides.read"),

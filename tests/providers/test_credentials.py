@@ -132,7 +132,7 @@ def test_an_optional_key_may_be_missing_and_no_auth_never_looks() -> None:
 @pytest.mark.parametrize("bad", [f"{CANARY}\nX-Other: 1", f"{CANARY} two", f"{CANARY}é", f"{CANARY}\x00"])
 def test_a_key_that_no_header_takes_is_refused_without_showing_it(bad: str) -> None:
     for explicit, environ in ((bad, {}), (None, {"MINE_KEY": bad})):
-        with pytest.raises(ConfigError, match="copy it again") as problem:
+        with pytest.raises(ConfigError, match=r"[Cc]opy it again") as problem:
             find_key(ROW, explicit, environ)
         assert CANARY not in "".join(traceback.format_exception(problem.value))
 

@@ -53,7 +53,7 @@ def test_P1_the_compatible_row_answers_to_every_spelling_and_needs_an_address(na
 
 @pytest.mark.parametrize("empty", ["", " ", ":", "/", "openai:", "openai: ", ":gpt-5", " :gpt-5", "openai/", "/gpt-5"])
 def test_P1_an_empty_part_is_an_error_that_says_what_to_write(empty: str) -> None:
-    with pytest.raises(UnknownModel, match="write"):
+    with pytest.raises(UnknownModel, match=r"[Ww]rite"):
         find_target(empty, environ=NOTHING)
 
 
@@ -63,11 +63,11 @@ def test_P1_a_provider_alone_has_no_model() -> None:
 
 
 def test_P1_a_bare_model_is_an_error_that_lists_candidates() -> None:
-    with pytest.raises(UnknownModel, match=r"write one of openai:gpt-5-mini, azure:gpt-5-mini\."):
+    with pytest.raises(UnknownModel, match=r"[Ww]rite one of openai:gpt-5-mini, azure:gpt-5-mini\."):
         find_target("gpt-5-mini", environ=NOTHING)
-    with pytest.raises(UnknownModel, match=r"write one of deepseek:deepseek-v4-pro, .* more"):
+    with pytest.raises(UnknownModel, match=r"[Ww]rite one of deepseek:deepseek-v4-pro, .* more"):
         find_target("deepseek-v4-pro", environ=NOTHING)
-    with pytest.raises(UnknownModel, match="write provider:nobody-knows-me, with one of openai,"):
+    with pytest.raises(UnknownModel, match=r"[Ww]rite provider:nobody-knows-me, with one of openai,"):
         find_target("nobody-knows-me", environ=NOTHING)
 
 

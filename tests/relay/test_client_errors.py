@@ -9,7 +9,14 @@ import pytest
 
 from asides.options import Options
 from asides.relay.client_errors import explain_to_client
-from asides.values.errors import AsidesError, BadRequest, ConfigError, ConnectionLost, ProtocolError, Unsupported
+from asides.values.errors import (
+    AsidesError,
+    ConfigError,
+    ConnectionLost,
+    ProtocolError,
+    ReplayRejected,
+    Unsupported,
+)
 from asides_stage import Stage
 from asides_stage.stage import Fail
 from tests.relay.relaying import Door
@@ -69,11 +76,15 @@ def test_a_client_in_this_process_holds_the_key_itself() -> None:
         (ConnectionLost("it ended; try again (.partial has the reply so far)."), "it ended; try again."),
         (
             ProtocolError("too much, the limit for one. Set reply_limits= if you expect more."),
-            "too much, the limit for one. Ask whoever runs this gateway.",
+            "too much, the limit for one. Ask the operator of this gateway.",
         ),
         (
-            BadRequest("x answered 400: temperature='hot' is wrong. Check it, or write thinking=None.", status=400),
-            "x answered 400: temperature='hot' is wrong. Check it.",
+            ReplayRejected(
+                "x answered 400: temperature='hot' is wrong. Send the conversation without earlier thinking "
+                "(Thinking(replay='never')), or start a new one.",
+                status=400,
+            ),
+            "x answered 400: temperature='hot' is wrong. Start a new one.",
         ),
         (ConfigError("give Image(data=…)."), "the request cannot be sent as it is."),
         (ConfigError("a plain problem. Leave it out."), "a plain problem. Leave it out."),

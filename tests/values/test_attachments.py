@@ -118,7 +118,7 @@ def test_a_file_has_the_name_and_the_type_that_its_source_shows(file: Any, name:
         (lambda: Image(url=Path("red.png")), "url= takes text"),  # type: ignore[arg-type]
         (lambda: Image(data="red.png"), "data= takes bytes"),  # type: ignore[arg-type]
         (lambda: Image(data=PNG, media_type=5), "media_type is text"),  # type: ignore[arg-type]
-        (lambda: Image(io.StringIO("text")), 'open it with "rb"'),  # type: ignore[arg-type]
+        (lambda: Image(io.StringIO("text")), 'Open it with "rb"'),  # type: ignore[arg-type]
         (lambda: Image(os.devnull), "is a device"),
         (lambda: File("nope.pdf"), "neither a URL nor a file"),
         (lambda: File("odd.bin"), "neither text nor a known format"),

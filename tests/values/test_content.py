@@ -69,12 +69,12 @@ def test_content_becomes_the_parts_that_it_says(made: Any, parts: tuple[Part, ..
         (lambda: user(""), "no content"),
         (lambda: user("", []), "no content"),
         (lambda: user([]), "no content"),
-        (lambda: user(b"hello"), r"for text write data.decode\(\)"),
+        (lambda: user(b"hello"), r"For text write data.decode\(\)"),
         (lambda: user({"a", "b"}), "got a set"),
-        (lambda: user({"role": "user", "content": "x"}), r"give the dict itself to ask"),
-        (lambda: user({"type": "image_url"}), r"write Text\(…\), Image\(…\)"),
-        (lambda: user(user("x")), "it is a message already"),  # type: ignore[arg-type]
-        (lambda: user(Reply((Text("x"),))), "put the reply itself"),  # type: ignore[arg-type]
+        (lambda: user({"role": "user", "content": "x"}), r"Give the dict itself to ask"),
+        (lambda: user({"type": "image_url"}), r"Write Text\(…\), Image\(…\)"),
+        (lambda: user(user("x")), "It is a message already"),  # type: ignore[arg-type]
+        (lambda: user(Reply((Text("x"),))), "Put the reply itself"),  # type: ignore[arg-type]
         (lambda: user(Path("nowhere.png")), "cannot be read"),
         (lambda: user(object()), "got an object"),  # type: ignore[arg-type]
         (lambda: Message("user", None), "got None"),  # type: ignore[arg-type]
@@ -89,16 +89,16 @@ def test_content_becomes_the_parts_that_it_says(made: Any, parts: tuple[Part, ..
         (lambda: assistant(None), r"assistant\(…\) got None"),  # type: ignore[arg-type]
         (lambda: system(None), r"system\(…\) got None"),  # type: ignore[arg-type]
         (lambda: Text(5), r"Text\(…\) takes text, not an int"),  # type: ignore[arg-type]
-        (lambda: Text(b"x"), "decode it"),  # type: ignore[arg-type]
+        (lambda: Text(b"x"), "Decode it"),  # type: ignore[arg-type]
         (lambda: Text(None), "not None"),  # type: ignore[arg-type]
         (lambda: ToolResult(5, "x"), "the id of its call as text"),  # type: ignore[arg-type]
-        (lambda: ToolResult(ToolCall("c", "f"), "x"), r"write ToolResult\(call.id"),  # type: ignore[arg-type]
+        (lambda: ToolResult(ToolCall("c", "f"), "x"), r"Write ToolResult\(call.id"),  # type: ignore[arg-type]
         (lambda: ToolCall("c", "f", None), "not None"),  # type: ignore[arg-type]
         (lambda: ToolCall("c", "f", "no JSON"), "as a dict, not a str"),  # type: ignore[arg-type]
         (lambda: ToolResult("c", None), "got None"),
         (lambda: ToolResult("c", b"x"), "got a bytes"),
         (lambda: ToolResult("c", object()), "JSON cannot hold"),
-        (lambda: ToolResult("c", [PICTURE, ToolCall("c", "f")]), "a result is text, pictures and files"),
+        (lambda: ToolResult("c", [PICTURE, ToolCall("c", "f")]), "A result is text, pictures and files"),
     ],
 )
 def test_what_cannot_be_sent_raises_with_the_right_spelling(make: Any, words: str) -> None:

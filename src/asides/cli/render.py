@@ -244,19 +244,7 @@ def _describe_outcome(reply: Reply) -> str | None:
 
 def describe_error(error: AsidesError) -> str:
     """An error message for the command line. It names options where the library names Python arguments."""
-    return _write_advice(name_options(" ".join(str(error).split())))
-
-
-_ADVICE = re.compile(r"(?:^|(?<= ))(`|pip |chmod )?(\S?)")
-
-
-def _write_advice(text: str) -> str:
-    """The text with its advice, which the library marks with "To do:", as a sentence of its own."""
-
-    def begin(found: re.Match[str]) -> str:
-        return f"Run {found[1]}{found[2]}" if found[1] else found[2].upper()
-
-    return _ADVICE.sub(begin, text)
+    return name_options(" ".join(str(error).split()))
 
 
 def name_options(text: str) -> str:
@@ -277,8 +265,8 @@ _OPTIONS = [
         (r"\bLimits\(turns=…\)", "--max-turns"),
         (r", or continue from \.result\.messages", ""),
         (
-            r"begin another one, or keep what is known of it with fork\(name=…\)",
-            "write /keep and a name to go on with it",
+            r"Begin another one, or keep what is known of it with fork\(name=…\)",
+            "Write /keep and a name to continue with it",
         ),
         (r"(?:; | \()\.partial has [\w ]+\)?", ""),
     )

@@ -231,7 +231,7 @@ def test_the_repr_of_an_open_server_counts_its_tools(server: McpServer) -> None:
     [
         ({"name": "two words"}, "'two words' cannot be the name"),
         ({"name": "x" * 33}, "up to 32 of the characters"),
-        ({"approval": "maybe"}, 'write "allow", "deny" or "ask"'),
+        ({"approval": "maybe"}, 'Write "allow", "deny" or "ask"'),
         ({"timeout": 0}, "more than 0"),
         ({"start_timeout": -1}, "more than 0"),
     ],

@@ -194,7 +194,7 @@ class HttpResponse:
         (AsyncStream(), r"was not read. Collect it, events = \[event async for"),
         (StreamManager(), "not opened. Open it, with … as stream"),
         (RawResponse(), r"a raw response. Pass what its parse\(\) returns"),
-        (HttpResponse(), r"of HTTP. Run asides.decode\(None, response.content"),
+        (HttpResponse(), r"HTTP response. Read it with asides.decode\(None, response.content"),
         (Body(), "a file or a body. Read it"),
         (Held, "the class Held is not a message. Pass an object of it"),
         (object(), "an object cannot be read: it is neither a message nor a response. Pass messages or"),

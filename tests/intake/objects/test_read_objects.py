@@ -200,7 +200,7 @@ class Broken:
     ("prompt", "words"),
     [
         (["?", {"object": "chat.completion.chunk", "choices": []}], r"messages\[1\]: this is a piece of a stream"),
-        ([Model(type="content_block_delta", delta={})], "collect the stream and pass asides.read"),
+        ([Model(type="content_block_delta", delta={})], "Collect the stream and pass asides.read"),
         (generate_pieces(), "a piece of a stream"),
         ([generate_pieces()], r"messages\[0\]: a generator is a stream that was not read"),
         (Model(object="chat.completion", choices=[{"message": CHAT}] * 2), "2 answers. .*choices"),

@@ -101,6 +101,6 @@ async def test_thinking_is_kept_by_the_settings(database: Database) -> None:
 
 
 def test_unknown_ways_are_told() -> None:
-    with pytest.raises(asides.ConfigError, match="use live, vendor, ray"):
+    with pytest.raises(asides.ConfigError, match=r"[Uu]se live, vendor, ray"):
         find_runner("pigeon")
     assert find_runner("live").run is not None

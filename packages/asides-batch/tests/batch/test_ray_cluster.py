@@ -20,12 +20,12 @@ from tests.servers import find_free_port
 
 def test_without_ray_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(asides.ConfigError, match=r"install 'asides\[ray\]'"):
+    with pytest.raises(asides.ConfigError, match=r"[Ii]nstall 'asides\[ray\]'"):
         require_ray()
     batch = asides_batch.Batch(
         ["?"], output=tmp_path / "out.jsonl", model=MODEL, base_url="http://127.0.0.1:1", via="ray"
     )
-    with pytest.raises(asides.ConfigError, match=r"install 'asides\[ray\]'"):
+    with pytest.raises(asides.ConfigError, match=r"[Ii]nstall 'asides\[ray\]'"):
         batch.run()
     assert list(tmp_path.iterdir()) == []
 

@@ -147,8 +147,8 @@ def check_address(settings: GatewaySettings) -> None:
     """Raise a ConfigError for a gateway that other machines reach, if it has no key that a client could send."""
     if not any(settings.keys) and not is_loopback(settings.host) and not may_have_records(settings):
         raise ConfigError(
-            f"{settings.host} can be reached from other machines, and anyone who reaches it would use your accounts: it "
-            f"needs a key. Run `asides gateway key create --name NAME` where the gateway keeps its data "
+            f"{settings.host} can be reached from other machines, and anyone who reaches it would use your accounts. "
+            f"It needs a key. Run `asides gateway key create --name NAME` where the gateway keeps its data "
             f"(--folder, or the store of the settings). Or use a key of your own: {HOW_TO_MAKE[:1].lower()}"
             f"{HOW_TO_MAKE[1:]}, and set it as {VARIABLE}, or name its file with --key-file. Give the key to your "
             "clients as their API key. Or leave --host out, for this machine alone."

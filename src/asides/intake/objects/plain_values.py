@@ -231,7 +231,8 @@ def reject_unread(value: object) -> None:
         raise ConfigError(f"{name} is a raw response. Pass what its parse() returns.")
     if all(_has(value, name) for name in ("status_code", "headers", "content")):
         raise ConfigError(
-            f"{name} is a response of HTTP. Read it with asides.decode(None, response.content, status=response.status_code)."
+            f"{name} is an HTTP response. Read it with asides.decode(None, response.content, "
+            "status=response.status_code)."
         )
     if hasattr(kind, "read") and not hasattr(kind, "model_dump"):
         raise ConfigError(f"{name} is a file or a body. Read it, and pass the bytes to asides.decode(None, …).")
