@@ -143,8 +143,8 @@ class Client:
         """Ask many prompts, several at a time. Yields an index and a Reply, or an AsidesError, for each as it arrives.
 
         One failed prompt does not affect the others. Prompts are read as they can be asked, so a generator may be
-        endless. `on_progress` gets a `Progress` after each. Errors that concern every prompt are raised immediately. One
-        that only the server knows, such as a wrong key, fails the rest without sending it.
+        endless. `on_progress` gets a `Progress` after each. Errors that concern every prompt are raised immediately;
+        after one that only the server knows, such as a wrong key, the rest fails without being sent.
         """
         from asides.flows.many import OpenQuestions, check_call, check_prompts, prepare_calls
 
