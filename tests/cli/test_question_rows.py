@@ -113,4 +113,4 @@ def test_the_same_question_may_be_asked_twice(tmp_path: Path) -> None:
     )
     with open_questions(str(path)) as questions:
         (fingerprint,) = {question.fingerprint for question in questions}
-    assert count_questions(str(path)) == (4, {fingerprint})
+    assert count_questions(str(path)) == (4, frozenset({fingerprint}))
