@@ -58,5 +58,5 @@ def test_a_front_end_gets_a_word_for_every_reason(reason: Any, new_reason: str) 
         "content_filter": "content-filter",
         "error": "error",
     }
-    word = words.get(event_values.NEAREST_STOPS.get(reason, reason), "other")
+    word = words.get(event_values.NEAREST_STOPS.get(reason, reason) or "", "other")
     assert f'"finishReason":"{word}"' in written.replace(" ", "")

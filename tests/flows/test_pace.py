@@ -69,6 +69,9 @@ def test_a_long_wait_and_a_long_stall_end_the_run() -> None:
     ("error", "expected"),
     [
         (asides.RateLimited("x", status=429), True),
+        (asides.RateLimited("x", status=429, code="insufficient_quota"), False),
+        (asides.RateLimited("x", status=429, code="insufficient_quota", retry_after=2), True),
+        (asides.RateLimited("x", status=402), False),
         (asides.Overloaded("x", status=529), True),
         (asides.Overloaded("x", status=503), True),
         (asides.Overloaded("x", status=500, retry_after=1), True),
@@ -86,6 +89,8 @@ def test_what_is_a_limit(error: asides.AsidesError, expected: bool) -> None:
     [
         (asides.AuthError("x", status=401), 1, 10),
         (asides.NotFound("x", status=404), 1, 10),
+        (asides.RateLimited("x", status=402), 1, 10),
+        (asides.RateLimited("x", status=429, code="insufficient_quota"), 1, 10),
         (asides.AuthError("x", status=403), 10, 10),  # Some hosts refuse single prompts so.
         (asides.Overloaded("x", status=500), 20, 20),
         (asides.ConnectionLost("x"), 20, 20),

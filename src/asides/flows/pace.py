@@ -7,6 +7,7 @@ a round of good replies. Times are those of the drivers' clock.
 from __future__ import annotations
 
 import random
+import re
 
 from asides.values.errors import (
     AsidesError,
@@ -26,6 +27,8 @@ _MAX_LIMITED = 20
 """How often one request is sent again after the provider asked to wait."""
 _FATAL_ERRORS = (AuthError, NotFound)
 """Errors that concern every question: a key that is not accepted, a model that does not exist."""
+_NO_CREDIT = "insufficient|balance|billing|credit"
+"""In the codes of an account without credit, such as OpenAI's insufficient_quota."""
 _MAX_FATAL = 10
 """How many of them in a row end a run that has an answer."""
 _MAX_FAILURES = 20
@@ -79,7 +82,7 @@ class Pace:
         """Whether an error asks all requests to slow down. After others, only the one request is tried again."""
         if isinstance(error, Overloaded):
             return error.status in _BUSY or error.retry_after is not None
-        return isinstance(error, RateLimited)
+        return isinstance(error, RateLimited) and not _is_out_of_credit(error)
 
     def note_limit(self, error: AsidesError, now: float, *, limited: int, max_wait: float) -> bool:
         """Note that the provider asked to wait. Returns whether to send the request again after the pause.
@@ -109,7 +112,7 @@ class Pace:
 
         `has_own_model`: the question names a model that the others do not have.
         """
-        is_fatal = not has_own_model and all(isinstance(one, _FATAL_ERRORS) for one in (error, *error.earlier))
+        is_fatal = not has_own_model and all(map(_is_fatal, (error, *error.earlier)))
         if not is_fatal and not isinstance(error, TransportError) and not _is_server_error(error):
             return False
         self._failures += 1
@@ -122,6 +125,17 @@ class Pace:
             return False
         self._end(error)
         return True
+
+
+def _is_fatal(error: AsidesError) -> bool:
+    return isinstance(error, _FATAL_ERRORS) or _is_out_of_credit(error)
+
+
+def _is_out_of_credit(error: AsidesError) -> bool:
+    """Whether waiting does not help: the account has no credit left."""
+    if not isinstance(error, RateLimited) or error.retry_after is not None:
+        return False
+    return error.status == 402 or re.search(_NO_CREDIT, error.code or "") is not None
 
 
 def _is_server_error(error: AsidesError) -> bool:

@@ -185,6 +185,20 @@ def test_a_second_ctrl_c_drops_what_is_under_way(stage: OpenStage, tmp_path: Pat
     batch.close()
 
 
+def test_ctrl_c_does_not_wait_for_a_provider_that_asks_to(stage: OpenStage, tmp_path: Path) -> None:
+    server = stage(lambda _: Fail(status=429, retry_after=300))
+    run = Command(tmp_path, server, 9, str(tmp_path / "ledger"), "--concurrency", "3")
+    child = run.start()
+    wait_until(lambda: len(server.requests) >= 1)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=40)
+    assert child.returncode == 130, err
+    batch = run.open()
+    assert (batch.status.failed, batch.status.left, batch.status.running) == (0, 9, 0)
+    batch.close()
+    assert len(server.requests) <= 3
+
+
 def wait_until(condition: Any, seconds: float = 40.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
