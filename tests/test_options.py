@@ -227,7 +227,7 @@ def test_every_option_is_documented(name: str) -> None:
 def test_a_word_that_is_no_choice_names_the_choices() -> None:
     with pytest.raises(asides.ConfigError, match=r"tag_position .*'auto', 'leading', 'anywhere'"):
         layered(Settings(), {}, tag_position="middle")
-    with pytest.raises(asides.ConfigError, match=r"compaction .*use one of 'provider', a number\."):
+    with pytest.raises(asides.ConfigError, match=r"compaction .*Use one of 'provider', a number\."):
         asides.explain("openai:gpt-5.4", "?", compaction="yes")  # type: ignore[arg-type]
 
 

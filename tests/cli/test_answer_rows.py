@@ -93,7 +93,7 @@ def test_a_whole_row_without_its_line_end_is_kept(tmp_path: Path, terminal: Term
 def test_a_file_of_somebody_else_is_left_as_it_is(tmp_path: Path, terminal: Terminal, content: bytes) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(content)
-    with pytest.raises(asides.ConfigError, match="line 1 is no answer that --each wrote"):
+    with pytest.raises(asides.ConfigError, match="line 1 is not an answer that --each wrote"):
         known(path, terminal)
     assert path.read_bytes() == content
 

@@ -91,7 +91,7 @@ def test_comments_and_all_else_stay(path: Path, capsys: Captured) -> None:
         ("timeouts", "3", "timeouts"),
         ("model", "grok4:x", "no provider is called"),
         ("model", "gpt-4o", "without a provider"),
-        ("api_key", "sk-0123456789abcdef0123", "not known"),
+        ("api_key", "sk-0123456789abcdef0123", "unknown setting"),
         ("providers.x.api_key", "sk-0123456789abcdef0123", "asides keys set x"),
         ("a b", "x", "is not a valid name of a setting"),
     ],

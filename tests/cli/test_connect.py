@@ -128,7 +128,7 @@ def test_a_name_that_is_not_known_gets_the_list_and_the_one_that_was_meant(conne
 
 def test_no_name_gets_the_list(capsys: Captured) -> None:
     ended = here(capsys, "connect")
-    assert (ended.code, "which client?" in ended.err) == (2, True)
+    assert (ended.code, "no client was named" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_several_servers_and_functions_are_offered_together(
 def test_confirm_asks_before_a_tool_of_a_server_runs(stage: OpenStage, capsys: pytest.CaptureFixture[str]) -> None:
     server = stage(call("Test_server__add", a=1, b=2), Say(text="no"))
     assert ask(capsys, server, "--mcp", COMMAND, "--confirm", "?").out == "no\n"
-    assert "no person at the terminal" in result(server)
+    assert "no one at the terminal" in result(server)
 
 
 def test_chat_keeps_the_server_for_all_questions(

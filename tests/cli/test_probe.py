@@ -85,7 +85,7 @@ def test_a_server_that_gives_no_reply_has_a_code(
     with serving(saying(response)) as server:
         ended = here(capsys, "probe", server.url)
     assert ended.code == code
-    assert "asides: no row: " in ended.err
+    assert "asides: no provider entry: " in ended.err
     assert "[providers" not in ended.out
     assert "api_key=" not in ended.err, "the command line names its own options"
 

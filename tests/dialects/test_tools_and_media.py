@@ -91,7 +91,7 @@ def test_a_tool_that_the_dialect_does_not_have_is_refused_before_sending(name: s
             if owner != name and tool not in SHARED.get(name, ()) and tool not in NATIVE[name]:
                 if tool.get("type") == "custom" and name in ("anthropic", "openai_responses"):
                     continue
-                with pytest.raises(Unsupported, match="is no function, and this dialect has no such tool"):
+                with pytest.raises(Unsupported, match="is not a function, and this dialect has no such tool"):
                     sent_tools(name, tool)
 
 

@@ -515,7 +515,7 @@ def test_fields_of_a_tool_are_sent_where_the_dialect_has_them_and_told_elsewhere
 )
 def test_a_tool_that_a_chat_host_runs_goes_out_as_it_is(model: str, tool: dict[str, Any]) -> None:
     assert asides.explain(model, "?", tools=[tool]).body["tools"] == [tool]
-    with pytest.raises(asides.Unsupported, match="no function"):
+    with pytest.raises(asides.Unsupported, match="not a function"):
         asides.explain("openai-compatible:made-up", "?", tools=[tool], base_url=HERE)
 
 

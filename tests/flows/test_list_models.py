@@ -109,7 +109,7 @@ def test_an_error_inside_a_good_response_is_that_error() -> None:
 @pytest.mark.parametrize("body", [b"", b"<html>no such page</html>", b'{"detail":"?"}', b"\xff\xfe"])
 def test_what_is_no_list_is_an_error_that_says_what_to_do(body: bytes) -> None:
     answers: list[Head | bytes] = [OK, body, b""] if body else [OK, b""]
-    with pytest.raises(ProtocolError, match=r"no list of models\. Check the base URL") as caught:
+    with pytest.raises(ProtocolError, match=r"not a list of models\. Check the base URL") as caught:
         play(answers, "groq")
     assert (caught.value.dialect, caught.value.payload) == ("openai_chat", body)
 

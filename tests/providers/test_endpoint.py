@@ -106,7 +106,7 @@ def test_the_first_condition_that_applies_decides(
 @pytest.mark.parametrize(
     ("row", "rule", "wanted", "says"),
     [
-        (CHOOSES, ONLY_RESPONSES, wish(disabled=True), "own:m exists only on .*unset OPENAI_RESPONSES_DISABLE"),
+        (CHOOSES, ONLY_RESPONSES, wish(disabled=True), "own:m exists only on .*Unset OPENAI_RESPONSES_DISABLE"),
         (CHOOSES, ONLY_RESPONSES, wish(endpoint="chat"), "own:m exists only on the Responses endpoint"),
         (ONLY_CHAT, ONLY_RESPONSES, wish(), "plain:m exists only on the Responses endpoint"),
         (ONLY_CHAT, PLAIN, wish(endpoint="responses"), "plain is not known to speak openai_responses"),

@@ -117,7 +117,7 @@ def test_a_tenant_names_no_file_of_this_machine(model: str, path: str, started: 
     for given in ({"model": model}, {"model": "openai:gpt-5", "asides": {"fallbacks": [model]}}):
         response = door.post(path, {**body, **given}, tenant="a")
         assert response.status in (400, 404), response
-        assert "no models for its clients" in response.json["error"]["message"]
+        assert "clients cannot name model files" in response.json["error"]["message"]
     assert started == []
 
 

@@ -84,7 +84,7 @@ def test_a_wrong_key_is_an_auth_error_without_the_key(lists: Lists, provider: st
 @both
 def test_garbage_and_a_server_that_recovers(lists: Lists) -> None:
     garbage = whole_response(b"<html>It works!</html>", "text/html")
-    with serving(saying(garbage)) as server, pytest.raises(asides.ProtocolError, match="no list of models"):
+    with serving(saying(garbage)) as server, pytest.raises(asides.ProtocolError, match="not a list of models"):
         lists("openai-compatible", base_url=server.url)
     busy = whole_response(b"{}", status="503 Service Unavailable", Retry_After="0")
     good = whole_response(b'{"data":[{"id":"a"}]}')

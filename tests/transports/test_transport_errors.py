@@ -17,7 +17,7 @@ from asides.values.errors import ConnectionLost, TransportError
     ("cause", "kind", "words"),
     [
         (ConnectionRefusedError(errno.ECONNREFUSED, "x"), ConnectionLost, "no server listens at host:1"),
-        (socket.gaierror(-2, "x"), ConnectionLost, "the name of host:1 cannot be looked up"),
+        (socket.gaierror(-2, "x"), ConnectionLost, "cannot resolve host:1 (DNS)"),
         (OSError(errno.ENETUNREACH, "x"), ConnectionLost, "host:1 cannot be reached (Network is unreachable)"),
         (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] x"), TransportError, "no secure connection to host:1"),
         (None, ConnectionLost, "host:1 cannot be reached"),

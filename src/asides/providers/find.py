@@ -200,8 +200,9 @@ def _find_base_url(provider: Provider, explicit: str | None, environ: Mapping[st
         if value := environ.get(name, "").strip():
             return _complete_url(value, provider)
     if not provider.base_url:
-        hint = f"set {' or '.join(provider.base_url_env)}, or " if provider.base_url_env else ""
-        raise _refuse_address(f"{provider.name} has no address of its own. {hint}pass base_url=.")
+        names = " or ".join(provider.base_url_env)
+        advice = f"Set {names}, or pass base_url=." if names else "Pass base_url=."
+        raise _refuse_address(f"{provider.name} has no address of its own. {advice}")
     if "$" not in provider.base_url:
         return provider.base_url
     return re.sub(_VARIABLE, lambda found: _fill_variable(found[1], provider, environ), provider.base_url)

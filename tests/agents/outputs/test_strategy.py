@@ -14,7 +14,7 @@ from asides.agents.outputs.strategy import FINAL_TOOL, Strategy, apply_strategy,
 from asides.history.plan import plan
 from asides.providers.provider import ModelRule, Quirks, Target
 from asides.providers.table import PROVIDERS
-from asides.values.errors import InvalidThinking
+from asides.values.errors import InvalidThinking, Unsupported
 from asides.values.messages import Prompt, user
 from asides.values.thinking import Thinking
 from asides.values.tools import Tool
@@ -225,7 +225,7 @@ def test_pain_D4_no_row_is_asked_for_what_it_refuses_and_no_thinking_is_lost(row
             asked = prompt(*tools, thinking=thinking)
             try:
                 bare = plan(asked, to)
-            except InvalidThinking:
+            except (InvalidThinking, Unsupported):
                 continue  # refused with or without a form
             before = {notice.code for notice in bare.notices}
             form = _FORMS[output]

@@ -302,12 +302,16 @@ def test_an_empty_file_is_refused() -> None:
         items_of(user(msgspec.convert({"type": "file"}, File)))
 
 
-def test_a_blank_message_of_the_model_is_not_sent_unless_reasoning_needs_it() -> None:
+def test_a_host_that_refuses_blank_messages_gets_them_only_where_reasoning_needs_them() -> None:
+    strict = target(Quirks(path="/responses", encrypted_reasoning=True, enforces=("content_elements",)))
     seal = Seal("encrypted", "gAAA", origin=None)
     for parts, kinds in (
         ((Text(""),), []),
         ((Text(" \n"), ToolCall("c1", "look", {})), ["function_call"]),
         ((Thought("", "hidden", seals=(seal,)), Text("")), ["reasoning", "message"]),
     ):
-        items = encode_items(Prompt((user("?"), Message("assistant", parts), user("!"))), target(), [])
+        history = Prompt((user("?"), Message("assistant", parts), user("!")))
+        items = encode_items(history, strict, [])
         assert [item.get("type", "message") for item in items[1:-1]] == kinds
+        # OpenAI takes blank messages.
+        assert len(encode_items(history, target(), [])) == 2 + len(parts)

@@ -66,7 +66,7 @@ def test_the_reasons_of_the_plan_are_still_those_that_are_judged() -> None:
     prompt = Prompt((Message("user", "q"), Message("assistant", (*thoughts, "x")), Message("user", "q")))
     reasons = [decision.why for decision in plan(prompt, target).decisions]
     starts = (
-        "its text was not saved",
+        "its text, or that of a thought next to it, was not saved",
         "the reply broke off",
         "it was made in another dialect",
         "replay rule",

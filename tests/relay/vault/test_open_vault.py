@@ -38,7 +38,7 @@ def test_each_mode_has_the_store_that_it_needs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "path", "words"),
     [
-        ("on", None, "no mode"),
+        ("on", None, "not a mode"),
         ("store", None, "path"),
         ("memory", "vault.db", "no file"),
         ("off", "vault.db", "no file"),

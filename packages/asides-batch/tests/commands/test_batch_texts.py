@@ -23,7 +23,7 @@ def make_arguments(**fields: Any) -> Namespace:
 
 
 def test_the_advice_can_be_typed_and_has_no_password() -> None:
-    assert advise(make_arguments()) == "Run `asides batch resume 'my out.jsonl'` to go on."
+    assert advise(make_arguments()) == "Run `asides batch resume 'my out.jsonl'` to continue."
     shared = make_arguments(output=None, path="out", ledger="postgresql://me:hunter2@host/x", name="n")
     assert advise(shared, "then") == "Run `asides batch resume out --ledger URL --name n` then."
 

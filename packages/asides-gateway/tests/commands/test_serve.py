@@ -94,7 +94,7 @@ def test_ctrl_c_reaches_workers_once(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("--host", "0.0.0.0"), "needs a key"),
-        (("--host", "localhost:80"), "no address to listen on"),
+        (("--host", "localhost:80"), "not an address to listen on"),
         (("--key-file", "none.txt"), "cannot be read"),
         (("--workers", "0"), "gateway.workers"),
         (("--workers", "0", "--log", "json"), "gateway.workers"),

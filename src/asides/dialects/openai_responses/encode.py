@@ -217,6 +217,7 @@ class _ItemEncoder:
         self.takes_ids = target.restrictions.item_ids
         self.rule = target.rule
         self.system_role = target.facts.system_role
+        self.refuses_blanks = "content_elements" in target.facts.enforces
         self.stored = prompt.state.store is True or prompt.state.continues
         calls = list_calls(prompt.messages)
         self.custom_calls = {call.id for call in calls if call.custom}
@@ -271,8 +272,8 @@ class _ItemEncoder:
                 case _:
                     leave_out(part, "assistant", self.notices)
         items = [_simplify_message(item) for item in self.drop_last_reasoning(items)]
-        if not any(item.get("type") == "reasoning" for item in items):
-            # A blank message says nothing, and xAI refuses it. A reasoning item needs what follows it.
+        if self.refuses_blanks and not any(item.get("type") == "reasoning" for item in items):
+            # A reasoning item needs what follows it.
             items = [item for item in items if not _is_blank(item)]
         if self.quirks.call_order == "grouped":
             items.sort(key=lambda item: item.get("type") == "function_call")

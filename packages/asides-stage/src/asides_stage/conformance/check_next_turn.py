@@ -14,14 +14,13 @@ from asides.values.parts import Text, ToolResult
 from asides.values.reply import Reply
 from asides.values.thinking import Origin, Seal, Thinking, Thought
 from asides_stage.conformance.case import CALLING, CANARY, PLAIN, Case, Sample, Sent
-from asides_stage.conformance.check_requests import QUESTION, expect_accepted
+from asides_stage.conformance.check_requests import ask_question, expect_accepted
 from asides_stage.conformance.report import CheckFailed, CheckSkipped, expect
 from asides_stage.conformance.response_bodies import Decoded
 from asides_stage.stage.rules import RequestRules, RulesByDialect
 
 RESULT = "It is blue."
 _FOREIGN_SEAL = "Zm9yZWlnbi1zZWFs"
-_ASKED = msgspec.structs.replace(QUESTION, thinking=Thinking(effort="medium"))
 
 
 def follow_up(reply: Reply) -> tuple[Message, ...]:
@@ -31,7 +30,12 @@ def follow_up(reply: Reply) -> tuple[Message, ...]:
     return (user("And why?"),)
 
 
-def _encode_next_turn(case: Case, reply: Reply, asked: Prompt = QUESTION) -> Sent:
+def _ask_for_thinking(case: Case) -> Prompt:
+    return msgspec.structs.replace(ask_question(case), thinking=Thinking(effort="medium"))
+
+
+def _encode_next_turn(case: Case, reply: Reply, asked: Prompt | None = None) -> Sent:
+    asked = ask_question(case) if asked is None else asked
     message = reply.to_message()
     if message is None:
         raise CheckFailed("a message for history", "none", "give the reply a part: a text, a thought or a call.")
@@ -89,7 +93,7 @@ def foreign_thinking_is_not_sent(case: Case) -> None:
     elsewhere = Origin("another-host", "https://elsewhere.example/v1", "other-model")
     thought = Thought(CANARY, "raw", "field", elsewhere, (Seal("signature", _FOREIGN_SEAL, elsewhere),))
     turn = Message("assistant", (thought, Text("It is up.", (Seal("signature", _FOREIGN_SEAL, elsewhere),))))
-    sent = case.encode(msgspec.structs.replace(QUESTION, messages=(user("Where?"), turn, user("Why?"))))
+    sent = case.encode(msgspec.structs.replace(ask_question(case), messages=(user("Where?"), turn, user("Why?"))))
     body = sent.request.body.decode()
     for what, secret in (("thinking", CANARY), ("seal", _FOREIGN_SEAL)):
         expect(
@@ -109,6 +113,8 @@ def foreign_thinking_is_not_sent(case: Case) -> None:
 
 def a_call_and_its_result_go_back(case: Case) -> None:
     """Calls keep their names, arguments and order; their results go back under the ids of the calls."""
+    if case.rule.tools is not True:
+        raise CheckSkipped("this model takes no tools")
     for stream in (True, False):
         reply = case.decode(case.write_sample(CALLING, stream=stream)).reply
         expect(
@@ -159,7 +165,7 @@ def seals_return(case: Case) -> None:
                 actual=f"{len(found_seals)} seals" if len(found_seals) != len(issued_seals) else "other values",
                 to_do="emit ThoughtSealed(Seal(kind, value, origin), block) for each opaque token of the wire.",
             )
-            sent = _encode_next_turn(case, decoded.reply, _ASKED)
+            sent = _encode_next_turn(case, decoded.reply, _ask_for_thinking(case))
             _check_returned(case, sent, sample)
             if rules is not None and is_strict(case) and (refusal := rules.refuse(case.receive(sent))) is not None:
                 raise explain_refusal(case, f"a strict server to accept the turn after {sample.name}", refusal)
@@ -195,7 +201,7 @@ def _seal_and_decode(
     """Return the values of the seals that a strict server puts on a sample, and the decoded sample."""
     events: list[Event] = sample.events(case.target)
     if rules is not None:
-        events = rules.seal(events, case.receive(case.encode(_ASKED)))
+        events = rules.seal(events, case.receive(case.encode(_ask_for_thinking(case))))
     issued_seals = [event.seal.value for event in events if isinstance(event, ThoughtSealed) and event.seal.value]
     return issued_seals, case.decode(case.write(events, stream=stream))
 

@@ -25,10 +25,16 @@ TOOLS = (
         {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]},
     ),
 )
-QUESTION = Prompt((user("What is it?"),), system="Be brief.", tools=TOOLS, max_tokens=8000)
-_PLAIN = msgspec.structs.replace(QUESTION, tools=())
+_PLAIN = Prompt((user("What is it?"),), system="Be brief.", max_tokens=8000)
+_QUESTION = msgspec.structs.replace(_PLAIN, tools=TOOLS)
 _BUDGET = 2000
 _TEMPERATURE = 0.25
+
+
+def ask_question(case: Case) -> Prompt:
+    """The prompt of most checks: with tools, where the model takes them."""
+    return _QUESTION if case.rule.tools is True else _PLAIN
+
 
 # --- the row ----------------------------------------------------------------------------------------------------------
 
@@ -111,7 +117,8 @@ def a_request_is_read_by_the_server_half(case: Case) -> None:
     served = case.read(sent)
     prompt = served.prompt
     arrived = (prompt.messages[-1].text, prompt.system, [tool.name for tool in prompt.tools], served.model)
-    asked = (QUESTION.messages[0].text, QUESTION.system, [tool.name for tool in TOOLS], case.model)
+    question = ask_question(case)
+    asked = (question.messages[0].text, question.system, [tool.name for tool in question.tools], case.model)
     for what, actual, expected in zip(("question", "system prompt", "tools", "model"), arrived, asked, strict=True):
         expect(
             actual == expected,
@@ -120,7 +127,7 @@ def a_request_is_read_by_the_server_half(case: Case) -> None:
             to_do="compare what encode() writes with what read() reads.",
         )
     _check_stream_choice(case)
-    warm = case.encode(msgspec.structs.replace(QUESTION, sampling=Sampling(temperature=_TEMPERATURE)))
+    warm = case.encode(msgspec.structs.replace(ask_question(case), sampling=Sampling(temperature=_TEMPERATURE)))
     expect(
         str(_TEMPERATURE).encode() in warm.request.body or warm.has_notice("temperature"),
         expected=f"the temperature {_TEMPERATURE} in the request, or a notice that it is not sent",
@@ -140,7 +147,7 @@ def _check_stream_choice(case: Case) -> None:
     if case.target.quirks.transport != "direct":
         return  # A cloud has the choice in its address.
     for stream in (False, True):
-        actual = case.read(case.encode(msgspec.structs.replace(QUESTION, stream=stream))).stream
+        actual = case.read(case.encode(msgspec.structs.replace(ask_question(case), stream=stream))).stream
         expect(
             actual is stream,
             expected=f"a request for a reply {'as a stream' if stream else 'in one piece'}",
@@ -275,12 +282,12 @@ def models_can_be_listed(case: Case) -> None:
 
 
 def _ask(case: Case, thinking: Thinking) -> Sent:
-    return case.encode(msgspec.structs.replace(QUESTION, thinking=thinking))
+    return case.encode(msgspec.structs.replace(ask_question(case), thinking=thinking))
 
 
 def _check_conflict_raises(case: Case, thinking: Thinking, because: str) -> None:
     try:
-        case.encode(msgspec.structs.replace(QUESTION, thinking=thinking), "raise")
+        case.encode(msgspec.structs.replace(ask_question(case), thinking=thinking), "raise")
     except InvalidThinking:
         return
     expect(

@@ -174,7 +174,7 @@ def a_server_accepts_the_next_turn(case: Case) -> None:
         Client(providers=_list_rows(case, stage.url), settings=Settings()) as client,
     ):
         options = _options(case, stage)
-        options["tools"] = TOOLS
+        options["tools"] = TOOLS if case.rule.tools is True else ()
         history: list[Message] = [user("What is it?")]
         reply = Reply()
         for number in range(len(scenes)):

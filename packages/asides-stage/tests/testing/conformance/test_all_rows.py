@@ -19,6 +19,7 @@ _MAY_BE_SKIPPED: dict[str, tuple[str, ...]] = {
     "thinking_can_be_asked_for": ("cannot ask this host for thinking",),
     "thinking_can_be_switched_off": ("unless it is asked",),
     "an_amount_is_sent_or_reported": ("does not think",),
+    "a_call_and_its_result_go_back": ("takes no tools",),
     "models_can_be_listed": ("there is no list",),
     "seals_return": ("no server of this dialect seals", _TOOLS_ELSEWHERE),
     "bytes_after_the_end_change_nothing": ("nothing can follow the end",),

@@ -101,7 +101,7 @@ def test_a_report_names_the_methods_that_a_dialect_lacks() -> None:
     assert len(report.failures) == len(CHECKS)
     missing = "error, models_request, read_models, read, writer, write_error, write_models"
     assert report.findings[0].actual == f"ConfigError was raised: the dialect 'toy' lacks {missing}."
-    assert report.findings[0].to_do.startswith("have every method of")
+    assert report.findings[0].to_do.startswith("Have every method of")
 
 
 def test_sockets_can_be_left_out_and_so_can_checks() -> None:

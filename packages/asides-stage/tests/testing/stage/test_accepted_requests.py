@@ -62,13 +62,24 @@ USER_BLOCKS: list[dict[str, Any]] = [
     {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}},
     {"type": "image", "source": {"type": "file", "file_id": "f"}},
 ]
-MODEL_BLOCKS: list[dict[str, Any]] = [
-    {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
-    {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"type": "web_search_result"}]},
-    {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "n", "server_name": "s", "input": {}},
-    {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": "x", "is_error": False},
-    {"type": "code_execution_tool_result", "tool_use_id": "s", "content": {"type": "code_execution_result"}},
-    {"type": "compaction", "content": "c"},
+MODEL_BLOCKS: list[list[dict[str, Any]]] = [
+    [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"type": "web_search_result"}]},
+    ],
+    [
+        {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "n", "server_name": "s", "input": {}},
+        {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": "x", "is_error": False},
+    ],
+    [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "1"}},
+        {
+            "type": "code_execution_tool_result",
+            "tool_use_id": "srvtoolu_1",
+            "content": {"type": "code_execution_result"},
+        },
+    ],
+    [{"type": "compaction", "content": "c"}],
 ]
 RESULTS: list[Any] = [
     "x",
@@ -97,7 +108,7 @@ MESSAGES = [
     *(ask_messages(**{name: value}) for name, value in MESSAGES_FIELDS.items()),
     *(ask_messages(tools=[tool]) for tool in MESSAGES_TOOLS),
     *(ask_messages({"role": "user", "content": [block, TEXT]}) for block in USER_BLOCKS),
-    *(ask_messages(ASKED, {"role": "assistant", "content": [block, TEXT]}, ASKED) for block in MODEL_BLOCKS),
+    *(ask_messages(ASKED, {"role": "assistant", "content": [*blocks, TEXT]}, ASKED) for blocks in MODEL_BLOCKS),
     *map(return_result, RESULTS),
 ]
 

@@ -86,7 +86,7 @@ def test_F6_a_loop_of_three_steps_with_thinking_between_passes(
     sent = json.loads(open_stage.requests[-1].body)["messages"]
     kinds = [next(iter(block)) for message in sent if message["role"] == "assistant" for block in message["content"]]
     turn = (
-        ["text", "toolUse"]
+        ["reasoningContent", "text", "reasoningContent", "toolUse"]
         if model == GPT_OSS
         else ["reasoningContent", "reasoningContent", "text", "reasoningContent", "toolUse"]
     )
