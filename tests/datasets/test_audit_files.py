@@ -272,6 +272,25 @@ def test_any_bytes_are_read_or_refused(name: str, tmp_path: Path, data: st.DataO
         audit(path, tmp_path / f"fixed-{name}")
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'[{"response": "<think>a</think>b"}, {"response": "\x80"}, {"response": "<think>c</think>d"}]',
+        b'{"response": "<think>a</think>b"} {"\x80": 1} {"response": "<think>c</think>d"}',
+        b'[{"response": "<think>a</think>b"}, "}\x80{", {"response": "<think>c</think>d"}]',
+    ],
+)
+def test_a_value_that_is_not_utf8_costs_no_other(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_bytes(content)
+    found, report = audit(path, tmp_path / "fixed.json")
+    assert [(finding.row, finding.is_removed) for finding in found] == [(1, True), (3, True)]
+    assert report.problems == [(2, "the row is not UTF-8")]
+    fixed = (tmp_path / "fixed.json").read_bytes()
+    assert b"\x80" in fixed
+    assert b"<think>" not in fixed
+
+
 def test_a_damaged_database_is_refused_or_read_in_part(tmp_path: Path) -> None:
     path = write_llm(tmp_path, [LEAKS[0].text] * 200)
     whole = path.read_bytes()

@@ -28,6 +28,7 @@ _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 500
 _BOM = "\ufeff"
 _GZIP_LEVEL = 4
+_NOT_UTF8 = "the row is not UTF-8"
 PARTIAL = ".partial"
 """The ending of a file that is being written."""
 
@@ -103,7 +104,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
         try:
             value = json.loads(line.decode("utf-8-sig"))
         except UnicodeDecodeError:
-            raise ValueError("the row is not UTF-8") from None
+            raise ValueError(_NOT_UTF8) from None
         except (ValueError, RecursionError):
             raise ValueError("the row is not JSON") from None
     if not isinstance(value, dict):
@@ -168,18 +169,19 @@ def _block_values(file: BinaryIO) -> Iterator[Block]:
     first_name: str | None = None
     while text.skip_blanks() and not (is_array and text.take("]")):
         value = text.read_value(decode)
-        if value is None:
+        line = None if value is None else value.encode("utf-8", "surrogateescape")
+        if line is None or not _is_utf8(line):
             first_name = _find_first_name(lines) or first_name
-            lost, problem = text.skip_damage(decode, first_name)
-            remains = ((number, lost.encode("utf-8", "surrogateescape")),)
+            lost, problem = text.skip_damage(decode, first_name) if line is None else (line, _NOT_UTF8)
+            remains = ((number, lost),)
             yield Block(first, len(lines) + 1, tuple(lines), problems=((number, problem),), remains=remains)
             number += 1
             first, lines, size = number, [], 0
             text.skip_blanks()
             text.take(",")
             continue
-        lines.append(value.encode("utf-8", "surrogateescape").replace(b"\n", b" "))
-        size += len(value)
+        lines.append(line.replace(b"\n", b" "))
+        size += len(line)
         number += 1
         text.skip_blanks()
         text.take(",")
@@ -189,6 +191,14 @@ def _block_values(file: BinaryIO) -> Iterator[Block]:
             first, lines, size = number, [], 0
     if lines:
         yield Block(first, len(lines), tuple(lines))
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _find_first_name(lines: list[bytes]) -> str | None:
@@ -257,7 +267,7 @@ class _TextReader:
             if len(self._text) - self._place > MAX_ROW_BYTES or not self._fill():
                 return None
 
-    def skip_damage(self, decode: Any, first_name: str | None) -> tuple[str, str]:
+    def skip_damage(self, decode: Any, first_name: str | None) -> tuple[bytes, str]:
         """Skip a value that is not JSON: to its end, or else to the next object. Return it, and what to say of it."""
         while True:
             end = self._find_end()
@@ -273,7 +283,7 @@ class _TextReader:
             end += 1  # a bracket that ends nothing
         lost = self._text[self._place : end]
         self._place = end
-        return lost, words.format(len(lost))
+        return lost.encode("utf-8", "surrogateescape"), words.format(len(lost))
 
     def _find_end(self) -> int | None:
         """The end of a value whose brackets and quotes are in pairs; None if they are not, so far."""
@@ -302,9 +312,9 @@ class _TextReader:
                     return found.end()
         return None
 
-    def _drop_rest(self) -> tuple[str, str]:
+    def _drop_rest(self) -> tuple[bytes, str]:
         """Skip the rest of the file."""
-        lost, count = self._text[self._place :], len(self._text) - self._place
+        lost, count = self._text[self._place :].encode("utf-8", "surrogateescape"), len(self._text) - self._place
         self._place = len(self._text)
         while self._fill():
             count += len(self._text)
