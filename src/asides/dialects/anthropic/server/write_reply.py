@@ -327,6 +327,15 @@ def _encode_usage(usage: Usage) -> Wire:
         counts["output_tokens"] = usage.output
     if usage.thinking is not None:
         counts["output_tokens_details"] = {"thinking_tokens": usage.thinking}
+    if usage.cache_written_hour is not None:
+        minutes = max((usage.cache_written or 0) - usage.cache_written_hour, 0)
+        hour = usage.cache_written_hour
+        counts["cache_creation"] = {"ephemeral_1h_input_tokens": hour, "ephemeral_5m_input_tokens": minutes}
+    if usage.tool_requests is not None:
+        # Clients require both counts. Only searches have a price.
+        counts["server_tool_use"] = {"web_search_requests": usage.tool_requests, "web_fetch_requests": 0}
+    if usage.tier is not None:
+        counts["speed" if usage.tier == "fast" else "service_tier"] = usage.tier
     return counts
 
 

@@ -244,15 +244,17 @@ class ConverseWriter(ReplyWriter):
             arguments = "".join(piece.arguments for piece in self._waiting if piece.block == block)
             written.append(self._begin_call(block, call.id, call.name, arguments))
         reason = self._encode_stop(stop)
-        usage = {} if self._shown_usage is None else _encode_usage(self._shown_usage)
+        shown = self._shown_usage
+        measured: dict[str, Any] = {"metrics": {"latencyMs": 0}}
+        if shown is not None and (usage := _encode_usage(shown)):
+            measured["usage"] = usage
+        if shown is not None and shown.tier is not None:
+            measured["serviceTier"] = {"type": shown.tier}
         if not self._stream:
-            return self._write_document(reason, usage)
+            return self._write_document(reason, measured)
         written.append(self._close())
         written.append(self._write_frame("messageStop", {"stopReason": reason}))
-        metadata: dict[str, Any] = {"metrics": {"latencyMs": 0}}
-        if usage:
-            metadata["usage"] = usage
-        written.append(self._write_frame("metadata", metadata))
+        written.append(self._write_frame("metadata", measured))
         return b"".join(written)
 
     def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
@@ -271,16 +273,10 @@ class ConverseWriter(ReplyWriter):
             stop, _KNOWN_STOP_REASONS, _STOP_REASONS, complete="tool_use" if self._begun_calls else "end_turn"
         )
 
-    def _write_document(self, reason: str, usage: dict[str, Any]) -> bytes:
+    def _write_document(self, reason: str, measured: dict[str, Any]) -> bytes:
         content = [_join_pieces(block) for block in self._whole.values()]
-        document: dict[str, Any] = {
-            "output": {"message": {"role": "assistant", "content": content}},
-            "stopReason": reason,
-            "metrics": {"latencyMs": 0},
-        }
-        if usage:
-            document["usage"] = usage
-        return msgspec.json.encode(document)
+        output = {"message": {"role": "assistant", "content": content}}
+        return msgspec.json.encode({"output": output, "stopReason": reason, **measured})
 
     def _write_frame(self, kind: str, payload: dict[str, Any]) -> bytes:
         frame = write_frame(_name_event(kind), msgspec.json.encode(payload))
@@ -327,4 +323,9 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
         "cacheReadInputTokens": usage.cached,
         "cacheWriteInputTokens": usage.cache_written,
     }
-    return {name: count for name, count in counts.items() if count is not None}
+    encoded: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
+    hour = usage.cache_written_hour
+    if hour is not None:
+        minutes = max((usage.cache_written or 0) - hour, 0)
+        encoded["cacheDetails"] = [{"ttl": "1h", "inputTokens": hour}, {"ttl": "5m", "inputTokens": minutes}]
+    return encoded

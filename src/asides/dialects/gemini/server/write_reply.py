@@ -285,5 +285,14 @@ def _encode_usage(usage: Usage) -> Wire:
         "totalTokenCount": usage.total,
         "cachedContentTokenCount": usage.cached,
         "thoughtsTokenCount": usage.thinking,
+        **_encode_tier(usage.tier),
     }
     return {name: count for name, count in counts.items() if count is not None}
+
+
+# The words of `trafficType` (google-genai 3.1, 2026-11); other tiers are in `serviceTier`.
+_TRAFFIC_TYPES = frozenset({"on_demand_priority", "on_demand_flex", "on_demand_offpeak", "provisioned_throughput"})
+
+
+def _encode_tier(tier: str | None) -> Wire:
+    return {"trafficType": tier.upper()} if tier in _TRAFFIC_TYPES else {"serviceTier": tier}

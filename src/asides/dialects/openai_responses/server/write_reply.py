@@ -218,6 +218,9 @@ class ResponsesWriter(ReplyWriter):
         usage = self._shown_usage
         if usage is not None and (usage != Usage() or self.request is not None):
             response["usage"] = _encode_usage(usage)
+            if usage.tool_requests is not None:
+                response["tool_usage"] = {"web_search": {"num_requests": usage.tool_requests}}
+            response["service_tier"] = usage.tier or response["service_tier"]
         return response
 
     @property
@@ -306,12 +309,14 @@ def _sort_items(placed: Sequence[tuple[int, OutputItem]]) -> list[OutputItem]:
 def _encode_usage(usage: Usage) -> Wire:
     """Encode the counts by this dialect's names. Clients may count on every one, so one that is unknown is zero."""
     received, sent = usage.input or 0, usage.output or 0
+    cost = {} if usage.cost is None else {"cost": float(usage.cost)}
     return {
         "input_tokens": received,
         "input_tokens_details": {"cached_tokens": usage.cached or 0, "cache_write_tokens": usage.cache_written or 0},
         "output_tokens": sent,
         "output_tokens_details": {"reasoning_tokens": usage.thinking or 0},
         "total_tokens": received + sent if usage.total is None else usage.total,
+        **cost,
     }
 
 
