@@ -5,6 +5,7 @@ A whole response is built from the same blocks as a stream.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -72,14 +73,9 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:  #
     return msgspec.json.encode({"message": message} if kind is None else {"message": message, "__type": kind})
 
 
+@cache
 def _name_event(kind: str) -> bytes:
     return encode_headers({":event-type": kind, ":content-type": "application/json", ":message-type": "event"})
-
-
-_encode_text = msgspec.json.Encoder().encode
-_DELTA_HEADERS = _name_event("contentBlockDelta")
-_TEXT_DELTA = b'{"contentBlockIndex":%d,"delta":{"text":%b}}'
-_THOUGHT_DELTA = b'{"contentBlockIndex":%d,"delta":{"reasoningContent":{"text":%b}}}'
 
 
 class ConverseWriter(ReplyWriter):
@@ -106,18 +102,6 @@ class ConverseWriter(ReplyWriter):
         self._waiting: list[ToolCallDelta] = []
         """The pieces of calls that have no id or no name yet."""
         self._begun_calls: set[int] = set()
-
-    # Two short ways: more text for the block that is open in a stream.
-
-    def _write_text(self, event: TextDelta) -> bytes:
-        if self._stream and event.block == self._open and event.text and not self._held:
-            return write_frame(_DELTA_HEADERS, _TEXT_DELTA % (self._index, _encode_text(event.text)))
-        return self._write_event(event)
-
-    def _write_thinking(self, event: ThinkingDelta) -> bytes:
-        if self._stream and event.block == self._open and event.text and not self._held:
-            return write_frame(_DELTA_HEADERS, _THOUGHT_DELTA % (self._index, _encode_text(event.text)))
-        return self._write_event(event)
 
     def _write_event(self, event: ContentEvent) -> bytes:
         if self._stream and event.block != self._open and (self._held or not self._can_close()):
