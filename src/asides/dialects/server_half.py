@@ -108,6 +108,17 @@ class RequestFields:
             raise ConfigError("model is missing.")
         return model
 
+    def take_sampling(self, names: Mapping[str, str], *, strict: bool = True) -> Sampling:
+        """Take the sampling settings out. Raises ConfigError if one has another type.
+
+        `names`: the dialect's names for ours. `strict`: numbers in quotes are errors.
+        """
+        settings = {ours: self.remaining.pop(theirs) for ours, theirs in names.items() if theirs in self.remaining}
+        try:
+            return msgspec.convert(settings, Sampling, strict=strict)
+        except msgspec.ValidationError as problem:
+            raise ConfigError(f"a sampling setting is invalid: {problem}.") from None
+
     def take_messages(self, read: Callable[[Mapping[str, Any]], Message]) -> tuple[Message, ...]:
         """Take the history out; `read` reads each message. Raises ConfigError if there is none, or with the index of
         the message that is wrong.
@@ -146,14 +157,6 @@ def _is_deep(document: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def read_sampling(settings: Mapping[str, Any]) -> Sampling:
-    """Read sampling settings, by our names. Raises ConfigError if one has another type."""
-    try:
-        return msgspec.convert(settings, Sampling)
-    except msgspec.ValidationError as problem:
-        raise ConfigError(f"a sampling setting is invalid: {problem}.") from None
 
 
 # --- writing replies --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
+from asides.dialects.cohere.wire import SAMPLING
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
@@ -21,7 +22,7 @@ from asides.dialects.http_body import (
     report_cache,
     report_tool_settings,
     report_unsupported,
-    select_sampling,
+    write_sampling,
 )
 from asides.dialects.media import find_media_type, make_image_url, read_text_file
 from asides.dialects.message_encoder import (
@@ -44,15 +45,6 @@ from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, Tool
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
 
-_SAMPLING = {
-    "temperature": "temperature",
-    "top_p": "p",
-    "top_k": "k",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "logprobs": "logprobs",
-    "seed": "seed",
-}
 _WHOLE = WholeFields(
     ("tools", "response_format"),
     other_names={"json_schema": "schema"},
@@ -86,8 +78,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     body |= _encode_output(prompt)
     if prompt.max_tokens is not None:
         body["max_tokens"] = prompt.max_tokens
-    for name, value in select_sampling(prompt, _SAMPLING, notices).items():
-        body[_SAMPLING[name]] = value
+    body |= write_sampling(prompt, SAMPLING, notices)
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
     notices += report_unsupported(prompt, "metadata", "user")

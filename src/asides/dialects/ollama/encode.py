@@ -18,7 +18,7 @@ from asides.dialects.http_body import (
     merge_fields,
     report_cache,
     report_unsupported,
-    select_sampling,
+    write_sampling,
 )
 from asides.dialects.media import find_media_type, read_text_file
 from asides.dialects.message_encoder import (
@@ -28,6 +28,7 @@ from asides.dialects.message_encoder import (
     leave_out,
     put_system_first,
 )
+from asides.dialects.ollama.wire import SAMPLING, SAMPLING_BESIDE
 from asides.dialects.verbatim import WholeFields, write_fields, write_source
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
@@ -44,18 +45,6 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
     return (name in _OPTIONAL_FIELDS and theirs is None) or (name == "stop" and bool(ours == [theirs]))
 
 
-# Our names and theirs. The first group is in `options`, the second beside it.
-_OPTIONS = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "min_p": "min_p",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "repetition_penalty": "repeat_penalty",
-    "seed": "seed",
-}
-_BESIDE_OPTIONS = ("logprobs", "top_logprobs")
 _WHOLE = WholeFields(("tools", "options.stop"), schemas=frozenset({"parameters"}), same=_is_same)
 
 
@@ -122,13 +111,9 @@ def _encode_tool(tool: Tool) -> dict[str, Any]:
 
 
 def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
-    options: dict[str, Any] = {}
-    beside: dict[str, Any] = {}
-    for name, value in select_sampling(prompt, (*_OPTIONS, *_BESIDE_OPTIONS), notices).items():
-        if name in _OPTIONS:
-            options[_OPTIONS[name]] = value
-        else:
-            beside[name] = value
+    given = write_sampling(prompt, SAMPLING | SAMPLING_BESIDE, notices)
+    beside = {name: given.pop(name) for name in SAMPLING_BESIDE.values() if name in given}
+    options = given
     if prompt.max_tokens is not None:
         options["num_predict"] = prompt.max_tokens
     if prompt.stop:

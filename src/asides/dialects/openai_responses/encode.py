@@ -15,7 +15,15 @@ import msgspec
 
 from asides.dialects.compaction import encode_threshold
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_added, report_cache
+from asides.dialects.http_body import (
+    build_post,
+    encode_native_tool,
+    join_url,
+    merge_fields,
+    report_added,
+    report_cache,
+    write_sampling,
+)
 from asides.dialects.message_encoder import (
     ID_UP_TO_64,
     Wire,
@@ -31,6 +39,7 @@ from asides.dialects.message_encoder import (
 from asides.dialects.openai_chat.encode import encode_tools
 from asides.dialects.openai_responses.input_parts import encode_input_part
 from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, encode_output
+from asides.dialects.openai_responses.wire import SAMPLING
 from asides.dialects.verbatim import WholeFields, write_fields, write_source
 from asides.providers.provider import Quirks, Target
 from asides.providers.switches.write import write as write_thinking
@@ -57,7 +66,6 @@ _TEXT_TYPES = ("input_text", "output_text")
 ID_PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
 """How the ids of items begin, by type."""
 MAX_ID_LENGTH = 64
-_SAMPLING = ("temperature", "top_p", "top_logprobs")
 _WHOLE = WholeFields(
     ("tools", "tool_choice", "text.format", "conversation"),
     schemas=frozenset({"parameters", "schema"}),
@@ -103,7 +111,9 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body["text"] = {"format": _encode_output(prompt.output)}
     if prompt.max_tokens is not None:
         body["max_output_tokens"] = prompt.max_tokens
-    body |= _encode_sampling(prompt, notices)
+    body |= write_sampling(prompt, SAMPLING, notices)
+    if prompt.stop:
+        notices.append(Notice("setting_dropped", "stop does not exist in this dialect", "stop", "set", "nothing"))
     if prompt.stream:
         body["stream"] = True
     body |= {name: value for name in ("metadata", "user") if (value := getattr(prompt, name)) is not None}
@@ -179,13 +189,6 @@ def _encode_output(output: OutputSchema | str) -> dict[str, Any]:
     if isinstance(output, OutputSchema):
         return {"type": "json_schema", "name": output.name, "schema": output.schema, "strict": output.strict}
     return {"type": "json_object"}
-
-
-def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
-    given = prompt.sampling.to_dict()
-    refused = [name for name in given if name not in _SAMPLING] + (["stop"] if prompt.stop else [])
-    notices += [Notice("setting_dropped", f"this endpoint has no {name}", name, "set", "nothing") for name in refused]
-    return {name: value for name, value in given.items() if name in _SAMPLING}
 
 
 # --- items of the history ---------------------------------------------------------------------------------------------

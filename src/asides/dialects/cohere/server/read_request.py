@@ -9,26 +9,18 @@ from typing import Any, Literal
 import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
+from asides.dialects.cohere.wire import SAMPLING
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.server_half import RequestFields
 from asides.dialects.verbatim import keep_source
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, OutputSchema, Prompt, Sampling
+from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.parts import Image, Part, Text, ToolCall, ToolResult, UnknownPart, read_arguments
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool, read_tool
 from asides.wire.lenient import read_base64, to_json_text
 
-_SAMPLING = {
-    "temperature": "temperature",
-    "p": "top_p",
-    "k": "top_k",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "logprobs": "logprobs",
-    "seed": "seed",
-}
 _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
@@ -52,7 +44,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
         tool_choice=_take_tool_choice(fields),
         output=_take_output(fields),
         max_tokens=fields.take("max_tokens", int),
-        sampling=_take_sampling(fields),
+        sampling=fields.take_sampling(SAMPLING),
         stop=tuple(fields.take("stop_sequences", list[str]) or ()),
         stream=stream,
         extra=fields.remaining,
@@ -90,11 +82,6 @@ def _take_output(fields: RequestFields) -> OutputSchema | Literal["json"] | None
             return "json"
         case _:
             return None
-
-
-def _take_sampling(fields: RequestFields) -> Sampling:
-    remaining = fields.remaining
-    return read_sampling({ours: remaining.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in remaining})
 
 
 # --- messages -----------------------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.gemini_interactions.encode import MODES, SAMPLING
+from asides.dialects.gemini_interactions.encode import MODES
 from asides.dialects.gemini_interactions.import_steps import import_input, read_system_instruction
-from asides.dialects.gemini_interactions.wire import DIALECT
-from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.gemini_interactions.wire import DIALECT, SAMPLING
+from asides.dialects.server_half import RequestFields
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, ProviderState
@@ -42,7 +42,7 @@ class _Request(RequestFields):
             tool_choice=_take_tool_choice(config),
             output=self._take_output(),
             max_tokens=config.take("max_output_tokens", int),
-            sampling=read_sampling({name: config.remaining.pop(name) for name in SAMPLING if name in config.remaining}),
+            sampling=config.take_sampling(SAMPLING),
             stop=tuple(config.take("stop_sequences", list[str]) or ()),
             stream=stream,
             metadata=self.take("labels", dict[str, str]),
