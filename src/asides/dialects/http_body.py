@@ -118,6 +118,17 @@ def encode_native_tool(tool: Tool, *, known: bool) -> dict[str, Any]:
 # --- settings without a field -----------------------------------------------------------------------------------------
 
 
+def encode_tool(tool: Tool) -> dict[str, Any]:
+    """Encode a function in the form of chat completions, without what only some hosts of it know."""
+    if tool.native is not None:
+        return encode_native_tool(tool, known=False)
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    function["parameters"] = tool.parameters
+    return {"type": "function", "function": function}
+
+
 def report_unsupported(prompt: Prompt, *settings: str) -> list[Notice]:
     """Return a notice for each of these settings that was set."""
     return [

@@ -35,6 +35,7 @@ from asides.values.events import (
 from asides.values.messages import Message, RequestSource, Sampling, join_system_texts
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, ServerTool, UnknownPart, read_arguments
+from asides.values.tools import Tool, read_tool
 from asides.values.usage import Usage
 
 Value = TypeVar("Value")
@@ -118,6 +119,20 @@ class RequestFields:
             return msgspec.convert(settings, Sampling, strict=strict)
         except msgspec.ValidationError as problem:
             raise ConfigError(f"a sampling setting is invalid: {problem}.") from None
+
+    def take_stop(self, name: str = "stop") -> tuple[str, ...]:
+        """Take the stop texts out: one, or a list."""
+        if isinstance(self.remaining.get(name), str):
+            return (self.remaining.pop(name),)
+        return tuple(self.take(name, list[str]) or ())
+
+    def take_functions(self) -> tuple[Tool, ...]:
+        """Take the functions out of the tools. The whole list also stays if only this API knows some of them."""
+        tools = self.take("tools", list[dict[str, Any]]) or []
+        functions = [tool for tool in tools if tool.get("type") == "function"]
+        if len(functions) != len(tools):
+            self.remaining["tools"] = tools
+        return tuple(map(read_tool, functions))
 
     def take_messages(self, read: Callable[[Mapping[str, Any]], Message]) -> tuple[Message, ...]:
         """Take the history out; `read` reads each message. Raises ConfigError if there is none, or with the index of

@@ -314,7 +314,7 @@ def _encode_file(file: File) -> Wire:
 
 def _encode_media(media_type: str, data: bytes | None, url: str | None) -> Wire:
     inline = split_data_url(url) if url is not None else None
-    kind = inline[0] if inline is not None else media_type
+    kind = media_type if inline is None else inline[0] or media_type
     form = _FORMATS.get(kind) or kind.rpartition("/")[2]
     if data is not None:
         return {"format": form, "source": {"bytes": b64encode(data).decode()}}

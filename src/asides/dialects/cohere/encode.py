@@ -17,7 +17,7 @@ from asides.dialects.cohere.wire import SAMPLING
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
-    encode_native_tool,
+    encode_tool,
     merge_fields,
     report_cache,
     report_tool_settings,
@@ -43,7 +43,6 @@ from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
-from asides.values.tools import Tool
 
 _WHOLE = WholeFields(
     ("tools", "response_format"),
@@ -110,17 +109,7 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
             notices.append(Notice("tool_choice_adjusted", detail, "tool_choice", name, "required"))
     if any(tool.strict for tool in tools):
         encoded["strict_tools"] = True
-    return {"tools": [_encode_tool(tool) for tool in tools], **encoded}
-
-
-def _encode_tool(tool: Tool) -> dict[str, Any]:
-    if tool.native is not None:
-        return encode_native_tool(tool, known=False)
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    function["parameters"] = tool.parameters
-    return {"type": "function", "function": function}
+    return {"tools": [encode_tool(tool) for tool in tools], **encoded}
 
 
 def _encode_output(prompt: Prompt) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
-    encode_native_tool,
+    encode_tool,
     merge_fields,
     report_cache,
     report_unsupported,
@@ -37,7 +37,6 @@ from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought, join_thoughts
-from asides.values.tools import Tool
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
@@ -97,17 +96,7 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> list[dict[str, Any]]
         case _:
             detail = "this dialect cannot force a call; the model chooses"
             notices.append(Notice("tool_choice_adjusted", detail, "tool_choice", prompt.tool_choice, "auto"))
-    return [_encode_tool(tool) for tool in prompt.tools]
-
-
-def _encode_tool(tool: Tool) -> dict[str, Any]:
-    if tool.native is not None:
-        return encode_native_tool(tool, known=False)
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    function["parameters"] = tool.parameters
-    return {"type": "function", "function": function}
+    return [encode_tool(tool) for tool in prompt.tools]
 
 
 def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import msgspec
 from asides.dialects.cohere.decode import CITED, PLAN
 from asides.dialects.cohere.wire import SAMPLING
 from asides.dialects.dialect import ServedRequest
+from asides.dialects.media import split_data_url
 from asides.dialects.server_half import RequestFields
 from asides.dialects.verbatim import keep_source
 from asides.providers.switches.read import read as read_switches
@@ -20,8 +20,6 @@ from asides.values.parts import Image, Part, Text, ToolCall, ToolResult, Unknown
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool, read_tool
 from asides.wire.lenient import read_base64, to_json_text
-
-_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -133,13 +131,13 @@ def _read_part(item: object) -> Part:
 
 
 def _read_image(url: str, detail: str | None) -> Image:
-    inline = _DATA_URL.fullmatch(url)
+    inline = split_data_url(url)
     if inline is None:
         return Image(url=url, detail=detail)
-    data = read_base64(inline[2])
+    data = read_base64(inline[1])
     if data is None:
         raise ConfigError("the data of an image_url is not base64.")
-    return Image(data=data, media_type=inline[1], detail=detail)
+    return Image(data=data, media_type=inline[0], detail=detail)
 
 
 def _is_object(content: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.gemini_interactions.encode import MODES
@@ -12,7 +12,6 @@ from asides.dialects.server_half import RequestFields
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, ProviderState
-from asides.values.tools import Tool, read_tool
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -33,7 +32,7 @@ class _Request(RequestFields):
         stream = self.take("stream", bool) or False
         thinking = read_switches(DIALECT, self.remaining)
         config = self.take_object("generation_config")
-        tools = self._take_tools()
+        tools = self.take_functions()
         prompt = Prompt(
             import_input(given) if given else (),
             system=self._take_system(),
@@ -61,14 +60,6 @@ class _Request(RequestFields):
 
     def _take_system(self) -> str | None:
         return read_system_instruction(self.remaining.pop("system_instruction", None))
-
-    def _take_tools(self) -> tuple[Tool, ...]:
-        tools = self.take("tools", list[dict[str, Any]]) or []
-        functions = [tool for tool in tools if tool.get("type") == "function"]
-        if len(functions) != len(tools):
-            # Only this API knows its own tools, so the whole list also stays as it is.
-            self.remaining["tools"] = tools
-        return tuple(map(read_tool, functions))
 
     def _take_output(self) -> OutputSchema | Literal["json"] | None:
         match self.remaining.get("response_format"):

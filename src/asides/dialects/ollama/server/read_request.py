@@ -55,7 +55,7 @@ def _read_settings(fields: RequestFields, model: str, prompt: Prompt) -> ServedR
         output=_take_output(fields),
         max_tokens=_take_limit(options),
         sampling=_take_sampling(options, fields),
-        stop=_take_stop(options),
+        stop=options.take_stop(),
         stream=stream,
     )
     fields.put_back("options", options)
@@ -71,12 +71,6 @@ def _take_limit(options: RequestFields) -> int | None:
 def _take_sampling(options: RequestFields, fields: RequestFields) -> Sampling:
     beside = fields.take_sampling(SAMPLING_BESIDE)
     return msgspec.structs.replace(options.take_sampling(SAMPLING), **beside.to_dict())
-
-
-def _take_stop(options: RequestFields) -> tuple[str, ...]:
-    if isinstance(options.remaining.get("stop"), str):
-        return (options.remaining.pop("stop"),)
-    return tuple(options.take("stop", list[str]) or ())
 
 
 def _take_output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:

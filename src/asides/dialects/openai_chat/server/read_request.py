@@ -45,7 +45,7 @@ class _Request(RequestFields):
             output=self._take_output(),
             max_tokens=self._take_limit(),
             sampling=self.take_sampling({name: name for name in Sampling.__struct_fields__}),
-            stop=self._take_stop(),
+            stop=self.take_stop(),
             stream=stream,
             metadata=self.take("metadata", dict[str, str]),
             user=self.take("user", str),
@@ -76,11 +76,6 @@ class _Request(RequestFields):
         newer, older = self.take("max_completion_tokens", int), self.take("max_tokens", int)
         # Hosts differ in which of them they read.
         return max((limit for limit in (newer, older) if limit is not None), default=None)
-
-    def _take_stop(self) -> tuple[str, ...]:
-        if isinstance(self.remaining.get("stop"), str):
-            return (self.remaining.pop("stop"),)
-        return tuple(self.take("stop", list[str]) or ())
 
     # --- tools and output -------------------------------------------------------------------------------------------
 
