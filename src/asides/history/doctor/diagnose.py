@@ -35,7 +35,7 @@ from asides.history.replay import (
     OTHER_HOST,
 )
 from asides.history.turns import begins_turn, move_late_results
-from asides.intake.detect import ImportFormat
+from asides.intake.detect import HistoryFormat, ImportFormat
 from asides.intake.documents import parse_items, refuse_unwritable
 from asides.intake.objects.read_objects import open_history
 from asides.providers.endpoint import CHAT, RESPONSES, EndpointRequest, choose_endpoint
@@ -198,7 +198,7 @@ class _Examination:
 
     def __init__(self, opened: OpenedHistory, target: Target, made_by: Origin | None, thinking: Thinking) -> None:
         self.opened = opened
-        self.format = opened.format
+        self.format: HistoryFormat = opened.format
         self.import_format: ImportFormat = "openai_chat" if opened.format == "asides" else opened.format
         self.is_ours = opened.format == "asides"
         self.list_name = LIST_NAMES[opened.format]
