@@ -393,3 +393,38 @@ def test_nothing_prints_but_the_command_line_and_nothing_catches_everything(sour
         elif isinstance(node, ast.ExceptHandler) and node.type is None:
             found.append(f"{node.lineno} a bare except")
     assert found == []
+
+
+def _list_modules(folder: Path) -> set[str]:
+    modules = {path.stem for path in folder.glob("*.py") if path.name != "__init__.py"}
+    return modules | {f"{path.name}/" for path in folder.iterdir() if path.is_dir() and any(path.glob("*.py"))}
+
+
+@for_each_source
+def test_a_folder_that_lists_its_modules_names_each_of_them_once(source: Source) -> None:
+    named = [
+        name
+        for item in re.findall(r"^- (`.*?):", ast.get_docstring(source.tree) or "", re.MULTILINE | re.DOTALL)
+        for name in re.findall(r"`([^`]+)`", item)
+    ]
+    if source.path.name == "__init__.py" and named:
+        assert sorted(named) == sorted(_list_modules(source.path.parent))
+
+
+@for_each_source
+def test_frozen_values_are_written_only_while_they_are_made(source: Source) -> None:
+    """A frozen value does not change: others may hold it."""
+    made = {
+        id(inner)
+        for node in source.nodes
+        if isinstance(node, ast.FunctionDef) and node.name == "__post_init__"
+        for inner in ast.walk(node)
+    }
+    found = [
+        f"{source.where}:{node.lineno} {ast.unparse(node)}"
+        for node in source.nodes
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("msgspec.structs.force_setattr", "force_setattr", "object.__setattr__")
+        and id(node) not in made
+    ]
+    assert found == []

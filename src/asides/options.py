@@ -1,8 +1,10 @@
 """The options of a call: their names and types, how layers merge, and how values are checked.
 
-A new option is declared in `SharedOptions` (the type for callers) and in `CallOptions` (the type after reading), and
-explained in docs/options.md. If `Prompt`, `Sampling`, `ProviderState` or `Policy` has a field of its name, its value is
-put there; otherwise flows/build_call or flows/call reads it. Tests fail until all of this exists.
+A new option is declared in `SharedOptions` (the type for callers) and in `CallOptions` (the type after reading, which
+inherits the fields of `Sampling`), and explained in docs/options.md. If `Prompt`, `Sampling`, `ProviderState` or
+`Policy` has a field of its name, its value is put there; otherwise flows/build_call or flows/call reads it. Tests fail
+until all of this exists. There are two declarations because type checkers read keyword arguments from a TypedDict only,
+and callers may write more forms than the code reads.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from asides.providers.credentials import KeyLike
 from asides.providers.quirks import TagPosition, Tags, trim_names
 from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, OutputSchema, Prompt
+from asides.values.messages import Message, OutputSchema, Prompt, Sampling
 from asides.values.parts import ContentItem, File, Image, MediaSource, Text
 from asides.values.reply import Reply
 from asides.values.thinking import ThinkingSetting
@@ -251,7 +253,7 @@ THINKING_OPTIONS = frozenset({"thinking", "reasoning_effort", "reasoning"})
 """Three names of the same option."""
 
 
-class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
+class CallOptions(Sampling, frozen=True, kw_only=True):
     """The options of one call: merged from all layers, and converted to their types. None: not given.
 
     `Any` marks options that have several forms; flows/build_call reads them.
@@ -268,17 +270,6 @@ class CallOptions(msgspec.Struct, frozen=True, kw_only=True):
     parallel_tool_calls: bool | None = None
     max_tokens: int | None = None
     stop: str | tuple[str, ...] | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    repetition_penalty: float | None = None
-    logit_bias: dict[str, float] | None = None
-    logprobs: bool | None = None
-    top_logprobs: int | None = None
-    seed: int | None = None
     user: str | None = None
     metadata: dict[str, str] | None = None
     extra: dict[str, Any] | None = None

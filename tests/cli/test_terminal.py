@@ -172,6 +172,10 @@ def test_figures_are_printed_on_request_and_say_when_nothing_was_reported(
             Usage(12, 34, 0, 4, 46, cache_written=3),
             "tokens: 12 in (4 cached, 3 written to the cache), 34 out (0 thinking), 46 total",
         ),
+        (
+            Usage(12, 34, 0, tool_requests=3, tier="priority"),
+            "tokens: 12 in, 34 out (0 thinking), 3 requests of the provider's tools, tier priority",
+        ),
         (Usage(1, 2, 3, cost=Decimal("0.00415")), "tokens: 1 in, 2 out (3 thinking) · $0.0042"),
         (Usage(1, 2, 3, cost=Decimal(0)), "tokens: 1 in, 2 out (3 thinking) · $0.00"),
         (Usage(1, 2, 3, cost=Decimal("12.345")), "tokens: 1 in, 2 out (3 thinking) · $12.34"),

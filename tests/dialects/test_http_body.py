@@ -13,7 +13,7 @@ from asides.dialects.http_body import (
     join_url,
     merge_fields,
     report_output_not_sent,
-    select_sampling,
+    write_sampling,
 )
 from asides.providers.provider import Provider, Quirks, Target
 from asides.values.messages import OutputSchema, Prompt, Sampling
@@ -59,7 +59,7 @@ def test_the_credential_goes_in_the_header_of_the_row(auth: Any, header: tuple[s
 def test_sampling_that_a_dialect_lacks_is_dropped_with_a_notice() -> None:
     notices: list[Notice] = []
     prompt = Prompt((), sampling=Sampling(temperature=0.5, seed=3))
-    assert select_sampling(prompt, ("temperature",), notices) == {"temperature": 0.5}
+    assert write_sampling(prompt, {"temperature": "temperature"}, notices) == {"temperature": 0.5}
     assert [(notice.code, notice.setting) for notice in notices] == [("setting_dropped", "seed")]
 
 

@@ -110,3 +110,17 @@ def test_text_in_a_file_reaches_every_dialect(dialect: str, stage: OpenStage, tm
     assert "answer = 42  # é" in opened.requests[0].body.decode()
     as_file = opened.requests[1].body
     assert "answer = 42  # é" in as_file.decode() or b64encode("answer = 42  # é".encode()) in as_file
+
+
+@pytest.mark.parametrize(
+    ("url", "split"),
+    [
+        ("data:image/png;base64,AA==", ("image/png", "AA==")),
+        ("data:text/plain;charset=utf-8;base64,QQ==", ("text/plain", "QQ==")),
+        ("data:;base64,QQ==", ("", "QQ==")),
+        ("data:text/plain,A", None),
+        ("https://example.com/a.png", None),
+    ],
+)
+def test_data_addresses_are_split(url: str, split: tuple[str, str] | None) -> None:
+    assert split_data_url(url) == split

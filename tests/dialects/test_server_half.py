@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asides.dialects import find_dialect
-from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.server_half import RequestFields
 from asides.values.errors import ConfigError
 from asides.values.events import Event, ReplyEnded, ReplyStarted, TextDelta, ToolCallDelta
 from asides.values.messages import Message, Sampling
@@ -51,9 +51,13 @@ def test_an_error_names_the_field_and_the_message() -> None:
 
 
 def test_sampling_settings_are_checked_for_their_types() -> None:
-    assert read_sampling({"temperature": 0.5}) == Sampling(temperature=0.5)
+    names = {"temperature": "temperature", "top_p": "p"}
+    fields = RequestFields({"temperature": 0.5, "p": 0.1, "k": 3})
+    assert fields.take_sampling(names) == Sampling(temperature=0.5, top_p=0.1)
+    assert fields.remaining == {"k": 3}
+    assert RequestFields({"p": "0.5"}).take_sampling(names, strict=False) == Sampling(top_p=0.5)
     with pytest.raises(ConfigError, match="a sampling setting is invalid"):
-        read_sampling({"temperature": "warm"})
+        RequestFields({"temperature": "0.5"}).take_sampling(names)
 
 
 # --- ids of replies ---------------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ import pytest
 
 from asides.dialects import DIALECTS
 from asides.dialects.rulebook import BrokenRule, Rule, find_rulebook
-from asides.providers.refusals import classify
 from asides.values.rejections import RejectionKind
 from asides_stage.stage.rules.openai_chat import error_bodies
+from tests.providers.refusal_bodies import classify
 
 _PLACES = {"anthropic": "messages.1.content.0", "bedrock": "messages.1.content.0"}
 """Dialects whose words have a whole path as their place. The others number a message."""

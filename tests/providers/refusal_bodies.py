@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from asides.dialects import find_dialect
+from asides.providers.refusals import explain
 from asides.values.errors import ProviderError
 from asides.values.rejections import RejectionKind
 from tests.decoding import target
@@ -25,6 +26,20 @@ def claude(message: str) -> dict[str, Any]:
 def openai(message: str, param: str | None = None, code: str | None = None) -> dict[str, Any]:
     """OpenAI's error object around a message."""
     return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
+
+
+def classify(
+    body: bytes | str = b"",
+    *,
+    message: str = "",
+    code: str | None = None,
+    param: str | None = None,
+    status: int | None = None,
+) -> RejectionKind | None:
+    """The kind of a refusal with this body, or with an error object of these fields."""
+    if param is not None:
+        body = encode({"error": {"message": message, "param": param, "code": code}})
+    return explain(body.encode() if isinstance(body, str) else body, message=message, code=code, status=status)[0]
 
 
 def google(message: str) -> dict[str, Any]:

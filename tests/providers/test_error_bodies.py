@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from asides.providers.error_bodies import list_error_messages
 from asides.providers.provider_errors import from_status
-from asides.providers.refusals import classify, read_rejection
+from asides.providers.refusals import read_rejection
 from asides.values.notices import escape_controls
 from asides.values.rejections import KINDS
 from tests.providers.refusal_bodies import (
@@ -21,6 +21,7 @@ from tests.providers.refusal_bodies import (
     ORDINARY,
     SPEAKING,
     WRAPPERS,
+    classify,
     claude,
     encode,
     google,

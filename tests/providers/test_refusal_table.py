@@ -13,14 +13,13 @@ from asides.providers.refusals import (
     OtherRefusal,
     Refusal,
     Wording,
-    classify,
     find_other_kind,
     flatten,
     load_refusals,
     match_refusal,
 )
 from asides.values.rejections import KINDS, SETTING_KINDS, STATE_KINDS
-from tests.providers.refusal_bodies import ORDINARY, SPEAKING, encode
+from tests.providers.refusal_bodies import ORDINARY, SPEAKING, classify, encode
 
 TABLE = load_refusals()
 ENTRIES: list[Refusal | OtherRefusal] = [*TABLE.refusal, *TABLE.other]

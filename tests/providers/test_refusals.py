@@ -15,7 +15,7 @@ import pytest
 from asides.dialects import find_dialect
 from asides.providers.error_bodies import list_error_messages
 from asides.providers.provider_errors import from_status
-from asides.providers.refusals import classify, read_rejection
+from asides.providers.refusals import read_rejection
 from asides.values.errors import (
     AuthError,
     BadRequest,
@@ -46,6 +46,7 @@ from tests.providers.refusal_bodies import (
     REFUSALS,
     SPEAKING,
     WRAPPERS,
+    classify,
     claude,
     encode,
     openai,

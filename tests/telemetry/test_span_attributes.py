@@ -61,6 +61,11 @@ def test_an_error_is_its_type_and_its_status() -> None:
 def test_tokens_that_are_not_known_are_left_out() -> None:
     assert describe_usage(Usage()) == {}
     assert describe_usage(Usage(input=0)) == {"gen_ai.usage.input_tokens": 0}
+    assert describe_usage(Usage(cache_written_hour=1, tool_requests=2, tier="flex")) == {
+        "asides.usage.cache_creation.hour.input_tokens": 1,
+        "asides.usage.tool_requests": 2,
+        "asides.usage.tier": "flex",
+    }
 
 
 def test_the_times_of_a_fallback_count_from_its_own_start() -> None:

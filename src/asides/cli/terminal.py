@@ -347,10 +347,12 @@ def _describe_tokens(usage: Usage) -> str:
     counts = ((usage.cached, "cached"), (usage.cache_written, "written to the cache"))
     cache = ", ".join(f"{count} {what}" for count, what in counts if count)
     total = "" if usage.total is None else f", {usage.total} total"
+    tools = f", {usage.tool_requests} requests of the provider's tools" if usage.tool_requests else ""
+    tier = "" if usage.tier is None else f", tier {usage.tier}"
     origin = "" if usage.origin == "reported" else f" ({usage.origin})"
     return (
         f"tokens: {_count(usage.input, 'in')}{f' ({cache})' if cache else ''}, {_count(usage.output, 'out')} "
-        f"({_count(usage.thinking, 'thinking')}){total}{origin}"
+        f"({_count(usage.thinking, 'thinking')}){total}{origin}{tools}{tier}"
     )
 
 

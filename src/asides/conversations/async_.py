@@ -21,6 +21,7 @@ from asides.conversations.turn import Turn
 
 # sync: from asides.flows.build_call import CallBuilder
 from asides.options import ModelLike, Options, SharedOptions, describe_options
+from asides.transports.async_ import flatten
 from asides.values.events import Event
 from asides.values.reply import Output, Output_co, Reply
 from asides.values.visibility import Visibility
@@ -169,7 +170,7 @@ class AsyncConversationStream(Generic[Output_co]):
 
     @cached_property
     def _events(self) -> AsyncGenerator[Event, None]:
-        return _flatten(self._batches)
+        return flatten(self._batches)
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self._events
@@ -237,12 +238,6 @@ async def _read_turn(turn: Turn, stream: AsyncStream[Any]) -> AsyncGenerator[lis
         finally:
             turn.drop()
             await stream.close()
-
-
-async def _flatten(batches: AsyncIterator[list[Event]]) -> AsyncGenerator[Event, None]:
-    async for batch in batches:
-        for event in batch:
-            yield event
 
 
 async def run_to_end(work: Callable[[], Result], *, in_thread: bool = True) -> Result:  # async only

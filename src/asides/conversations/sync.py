@@ -20,6 +20,7 @@ from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
 from asides.flows.build_call import CallBuilder
 from asides.options import ModelLike, Options, SharedOptions, describe_options
+from asides.transports.sync import flatten
 from asides.values.events import Event
 from asides.values.reply import Output, Output_co, Reply
 from asides.values.visibility import Visibility
@@ -149,7 +150,7 @@ class ConversationStream(Generic[Output_co]):
 
     @cached_property
     def _events(self) -> Generator[Event, None, None]:
-        return _flatten(self._batches)
+        return flatten(self._batches)
 
     def __iter__(self) -> Iterator[Event]:
         return self._events
@@ -212,8 +213,3 @@ def _read_turn(turn: Turn, stream: Stream[Any]) -> Generator[list[Event], None, 
         finally:
             turn.drop()
             stream.close()
-
-
-def _flatten(batches: Iterator[list[Event]]) -> Generator[Event, None, None]:
-    for batch in batches:
-        yield from batch

@@ -4,7 +4,7 @@ for settings that a dialect has no field for.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -118,6 +118,17 @@ def encode_native_tool(tool: Tool, *, known: bool) -> dict[str, Any]:
 # --- settings without a field -----------------------------------------------------------------------------------------
 
 
+def encode_tool(tool: Tool) -> dict[str, Any]:
+    """Encode a function in the form of chat completions, without what only some hosts of it know."""
+    if tool.native is not None:
+        return encode_native_tool(tool, known=False)
+    function: dict[str, Any] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    function["parameters"] = tool.parameters
+    return {"type": "function", "function": function}
+
+
 def report_unsupported(prompt: Prompt, *settings: str) -> list[Notice]:
     """Return a notice for each of these settings that was set."""
     return [
@@ -164,15 +175,15 @@ def report_cache(prompt: Prompt, notices: list[Notice], *, has_key: bool = False
         notices.append(Notice("cache_not_sent", detail, "cache", prompt.cache, "nothing"))
 
 
-def select_sampling(prompt: Prompt, known: Container[str], notices: list[Notice]) -> dict[str, Any]:
-    """Return the sampling settings that are set and `known`, by our names. Report the others as dropped."""
+def write_sampling(prompt: Prompt, names: Mapping[str, str], notices: list[Notice]) -> dict[str, Any]:
+    """Return the sampling settings that are set, by the dialect's `names` for ours. Report others as dropped."""
     given = prompt.sampling.to_dict()
     notices += [
         Notice("setting_dropped", f"{name} does not exist in this dialect", name, "set", "nothing")
         for name in given
-        if name not in known
+        if name not in names
     ]
-    return {name: value for name, value in given.items() if name in known}
+    return {names[name]: value for name, value in given.items() if name in names}
 
 
 def report_output_not_sent(output: OutputSchema | Literal["json"]) -> Notice:

@@ -10,13 +10,14 @@ from asides.values.errors import Unsupported
 from asides.values.parts import File, Image
 
 _VIDEO_PAGES = re.compile(r"https?://(www\.|m\.)?(youtube\.com|youtu\.be)/")
-_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
 def find_media_type(media: Image | File) -> str:
     """Return the media type: that of a data: address, else the given one. One that was not given is guessed."""
     inline = split_data_url(media.url) if media.url is not None else None
-    return (media.media_type if inline is None else inline[0]).lower() or _guess_media_type(media)
+    given = media.media_type if inline is None else inline[0] or media.media_type
+    return given.lower() or _guess_media_type(media)
 
 
 def _guess_media_type(media: Image | File) -> str:
@@ -51,7 +52,7 @@ def make_data_url(media_type: str, data: bytes) -> str:
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
-    """Return the media type and the base64 of a data: address; None for other addresses."""
+    """Return the media type, "" without one, and the base64 of a data: address; None for other addresses."""
     inline = _DATA_URL.fullmatch(url)
     return None if inline is None else (inline[1], inline[2])
 

@@ -6,7 +6,7 @@ that a request breaks. The stage refuses with it, the doctor reports with it, th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from importlib import import_module
 from importlib.util import find_spec
@@ -44,12 +44,17 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         param = None if self.param is None else self.param.format(**names)
         return BrokenRule(self, self.text.format(**names), path, param, quoted)
 
+    def shown(self, path: str, text: str) -> BrokenRule:
+        """Report that a saved history breaks this rule at `path`; `text` says in our words what it shows."""
+        return BrokenRule(self, text, path)
+
 
 class BrokenRule(msgspec.Struct, frozen=True):
-    """A rule that a request breaks, in the server's words."""
+    """A rule that a request or a saved history breaks."""
 
     rule: Rule
     text: str
+    """What is wrong: for a request in the server's words."""
     path: str = ""
     """The place in the request: "messages[3].content[0]", or the name of a field; "" for the whole request."""
     param: str | None = None
@@ -75,8 +80,21 @@ class WireRequest(msgspec.Struct, frozen=True):
     """The day whose rules apply. Pure code has no clock, so the caller sets it."""
 
 
+class SavedHistory(msgspec.Struct, frozen=True):
+    """What is known about a saved history besides its messages."""
+
+    target: Target
+    """The model whose rules hold for it."""
+    is_request: bool = False
+    """It came with the settings of a request."""
+    is_stored: bool = False
+    """The provider may have stored items."""
+    continues: bool = False
+    """The request continues a conversation that the provider has stored."""
+
+
 class Rulebook(Protocol):
-    """The module `rules` of a dialect."""
+    """The module `rules` of a dialect. Some also have `check_saved`, for what only a saved history shows."""
 
     RULES: tuple[Rule, ...]
 
@@ -93,6 +111,18 @@ def find_rulebook(dialect: str) -> Rulebook | None:
     if dialect not in DIALECTS or find_spec(module) is None:
         return None
     return cast("Rulebook", import_module(module))
+
+
+def check_saved(dialect: str, items: Sequence[Wire], history: SavedHistory) -> Iterator[BrokenRule]:
+    """Yield the rules that a saved history breaks for certain, though a request alone does not show it."""
+    check = getattr(find_rulebook(dialect), "check_saved", None)
+    return iter(()) if check is None else check(items, history)
+
+
+def find_rule_of(dialect: str, kind: RejectionKind) -> Rule:
+    """Return the first rule of a kind of refusal: of the dialect, or else of chat completions."""
+    books = (find_rulebook(dialect), find_rulebook("openai_chat"))
+    return next(rule for book in books if book is not None for rule in book.RULES if rule.kind == kind)
 
 
 def as_object(value: Any) -> Wire:

@@ -476,7 +476,7 @@ class Exchange:
             yield Emit(events)
         reply = reader.reply()
         if sent.has_state and any(map(is_report, reply.warnings)):
-            from asides.flows.heal.reported_state import learn_from_reports
+            from asides.flows.heal.repair import learn_from_reports
 
             learned = learn_from_reports(sent, reply.warnings)
             reply = reply.with_call(learned=(*reply.learned, *(fact for fact in learned if fact not in reply.learned)))

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from asides.providers.credentials import AwsCredentials
+from asides.providers.find import DEFAULT_PORTS
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 # Proxies and HTTP libraries may change other headers on the way.
 _SIGNED_HEADERS = ("content-type",)
 
@@ -66,4 +66,4 @@ def _format_host(url: str) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
-    return host if parts.port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}:{parts.port}"
+    return host if parts.port in (None, DEFAULT_PORTS.get(parts.scheme)) else f"{host}:{parts.port}"

@@ -52,13 +52,13 @@ class ErrorMessage(msgspec.Struct, frozen=True):
         return f"ErrorMessage(<{len(self.text)} characters>, code={self.code!r}, depth={self.depth})"
 
 
-def list_error_messages(body: bytes | str, message: str = "", code: str = "", param: str = "") -> list[ErrorMessage]:
-    """List what the body of an error says, outermost first. `message`, `code` and `param`: what is known already."""
+def list_error_messages(body: bytes | str, message: str = "", code: str = "") -> list[ErrorMessage]:
+    """List what the body of an error says, outermost first. `message` and `code`: what is known already."""
     found: list[ErrorMessage] = []
     if isinstance(body, bytes):
         body = body[:_LONGEST_BODY].decode("utf-8", "replace")
-    for text, its_code, its_param in ((body, "", ""), (message, code, param)):
-        _read_text(drop_reply_events(text[:_LONGEST_BODY]), its_code, its_param, 0, found)
+    for text, its_code in ((body, ""), (message, code)):
+        _read_text(drop_reply_events(text[:_LONGEST_BODY]), its_code, "", 0, found)
     unique: dict[str, ErrorMessage] = {}
     for each in found:
         known = unique.get(each.text)

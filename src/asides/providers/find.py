@@ -25,7 +25,7 @@ _ADDRESS_PART = r"[A-Za-z0-9._-]+"
 STAGE_VARIABLE = "ASIDES_STAGE"
 # The launchers of rows that this variable moves to the offline stage: its own of the process, or one that runs.
 OWN_STAGE, RUNNING_STAGE = "asides.transports.stage_launch:launch", "asides.transports.stage_launch:find_running"
-_DEFAULT_PORTS = {"http": 80, "https": 443}
+DEFAULT_PORTS = {"http": 80, "https": 443}
 # Values of api-version that mean the undated interface.
 _UNDATED = ("v1", "preview", "latest")
 
@@ -252,14 +252,14 @@ def _normalise_url(url: str, provider: Provider) -> tuple[str, Query]:
         port = parts.port
     except ValueError:
         raise _refuse_address(f"the base_url of {provider.name} does not read; write https://host/path.") from None
-    if parts.scheme.lower() not in _DEFAULT_PORTS or not parts.hostname:
+    if parts.scheme.lower() not in DEFAULT_PORTS or not parts.hostname:
         raise _refuse_address(f"the base_url of {provider.name} is not an http(s) URL; write https://host/path.")
     if parts.username is not None or parts.password is not None:
         raise _refuse_address(
             f"the base_url of {provider.name} holds a user name or password; pass the key with api_key=."
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    if port is not None and port != _DEFAULT_PORTS[parts.scheme.lower()]:
+    if port is not None and port != DEFAULT_PORTS[parts.scheme.lower()]:
         host = f"{host}:{port}"
     path = parts.path.rstrip("/")
     for own in (provider.quirks.path, *(variant.quirks.path for variant in provider.also)):
@@ -309,7 +309,7 @@ def is_own_address(row: Provider, address: str) -> bool:
         return True
     parts = urlsplit(address)
     port = parts.port
-    given = (parts.hostname or "") + (f":{port}" if port not in (None, _DEFAULT_PORTS.get(parts.scheme)) else "")
+    given = (parts.hostname or "") + (f":{port}" if port not in (None, DEFAULT_PORTS.get(parts.scheme)) else "")
     return parts.scheme == (own.scheme or "https") and any(_matches_host(given, host) for host in own_hosts)
 
 

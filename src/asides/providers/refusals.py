@@ -1,4 +1,4 @@
-"""The table of refusals: `classify` finds the kind of an error body, `read_rejection` also the names and limits in it.
+"""The table of refusals: `explain` finds the kind of an error body, `read_rejection` also the names and limits in it.
 
 The text decides before the status: relays answer bad requests with 429 or 502. Loaded when a provider refuses a
 request; `refusals.toml` has the wordings.
@@ -67,27 +67,13 @@ def load_refusals() -> RefusalTable:
 # --- the kind -----------------------------------------------------------------------------------------------------
 
 
-def classify(
-    body: bytes | str = b"",
-    *,
-    message: str = "",
-    code: str | None = None,
-    param: str | None = None,
-    status: int | None = None,
-) -> RejectionKind | None:
-    """Find the kind of a refusal; None if it concerns neither reasoning state nor settings.
-
-    `message`, `code` and `param`: known independently of the body.
-    """
-    messages = list_error_messages(body, message, code or "", param or "")
-    found = _find(messages, status)
-    return _classify_unknown(messages, status) if found is None else found[0].kind
-
-
 def explain(
     body: bytes, *, message: str, code: str | None = None, status: int | None = None
 ) -> tuple[RejectionKind | None, str]:
-    """Find the kind of a refusal, and the message for people: a wrapper's words are followed by those inside it."""
+    """Find the kind of a refusal and the message for people: a wrapper's words are followed by those inside it.
+
+    The kind is None if the refusal concerns neither reasoning state nor settings.
+    """
     messages = list_error_messages(body, message, code or "")
     found = _find(messages, status)
     if found is None:

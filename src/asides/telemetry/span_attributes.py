@@ -100,6 +100,9 @@ def describe_usage(usage: Usage) -> Attributes:
         "gen_ai.usage.reasoning.output_tokens": usage.thinking,
         "gen_ai.usage.cache_read.input_tokens": usage.cached,
         "gen_ai.usage.cache_creation.input_tokens": usage.cache_written,
+        "asides.usage.cache_creation.hour.input_tokens": usage.cache_written_hour,
+        "asides.usage.tool_requests": usage.tool_requests,
+        "asides.usage.tier": None if usage.tier is None else shorten(usage.tier),
     }
     return {name: count for name, count in counts.items() if count is not None}
 

@@ -41,7 +41,7 @@ class AsyncEvents(Generic[Item]):
     @cached_property
     def _events(self) -> AsyncGenerator[Item, None]:
         output = self._driver.state.output
-        return _flatten(self._batches) if output is None else _flatten_noted(self._batches, output)
+        return flatten(self._batches) if output is None else _flatten_noted(self._batches, output)
 
     def __aiter__(self) -> AsyncIterator[Item]:
         return self._events
@@ -125,7 +125,8 @@ class AsyncStream(AsyncEvents[Event], Generic[Output_co]):
         return self._state.show_output()
 
 
-async def _flatten(batches: AsyncIterator[list[Item]]) -> AsyncGenerator[Item, None]:
+async def flatten(batches: AsyncIterator[list[Item]]) -> AsyncGenerator[Item, None]:
+    """Return the items of batches one by one."""
     async for batch in batches:
         for event in batch:
             yield event

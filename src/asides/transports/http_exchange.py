@@ -17,13 +17,13 @@ from asides.dialects.dialect import HttpRequest
 from asides.flows.retry import NO_HEAD
 from asides.flows.steps import Head
 from asides.options import Timeout
+from asides.providers.find import DEFAULT_PORTS
 from asides.transports import transport_errors
 from asides.transports.connection import READ_SIZE, Connection, ConnectionPool, Route, TlsLayer
 from asides.transports.http_response import BadEncoding, BrokenBody, BrokenHead, HttpResponseReader
 from asides.transports.proxy_and_tls import find_proxy, split_proxy_login
 from asides.values.errors import ConfigError
 
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _BAD_VALUE = re.compile(r"[\r\n\0\ud800-\udfff]")
 _HOST = re.compile(r"(?!\.)[!$%&'()*+,\-.:;=_~0-9A-Za-z]+")
@@ -257,7 +257,7 @@ def write_request(request: HttpRequest, url: SplitResult, proxy: str | None) -> 
     """The head of a request. `proxy`: one that forwards it, which needs the whole address and its login."""
     target = f"{url.path or '/'}?{url.query}" if url.query else url.path or "/"
     host = _bracket(_get_ascii_host(url))
-    if _get_port(url) != _DEFAULT_PORTS[url.scheme]:
+    if _get_port(url) != DEFAULT_PORTS[url.scheme]:
         host = f"{host}:{_get_port(url)}"
     own = {name.lower() for name in request.headers}
     headers = {} if "host" in own else {"Host": host}
@@ -304,7 +304,7 @@ def _split(url: str) -> SplitResult:
     """The parts of an address. Raises ConfigError if it is not a valid one."""
     try:
         parts = urlsplit(url)
-        if parts.scheme in _DEFAULT_PORTS and parts.hostname and parts.port != 0:
+        if parts.scheme in DEFAULT_PORTS and parts.hostname and parts.port != 0:
             _get_ascii_host(parts)
             return parts
     except ValueError:
@@ -313,7 +313,7 @@ def _split(url: str) -> SplitResult:
 
 
 def _get_port(url: SplitResult) -> int:
-    return url.port or _DEFAULT_PORTS[url.scheme]
+    return url.port or DEFAULT_PORTS[url.scheme]
 
 
 def _get_ascii_host(url: SplitResult) -> str:

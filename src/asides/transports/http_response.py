@@ -261,7 +261,7 @@ class SizedBody(Body):
 class ChunkedBody(Body):
     """A chunked body. It has ended after the last chunk and the trailer; bytes after that are dropped."""
 
-    __slots__ = ("_can_split", "_held", "_in_trailer", "_is_between", "_left", "_trailer_size")
+    __slots__ = ("_held", "_in_trailer", "_left", "_trailer_size")
 
     def __init__(self, *, reusable: bool = True) -> None:
         super().__init__(reusable=reusable)
@@ -270,21 +270,12 @@ class ChunkedBody(Body):
         """The bytes that are left of the current chunk, including the line end after it."""
         self._in_trailer = False
         self._trailer_size = 0
-        self._is_between = True
-        """Whether the next byte is the first of a chunk."""
-        self._can_split = True
-        """Whether chunks so far had no line end inside, so that splitting at line ends finds many at once."""
 
     def feed(self, data: bytes) -> bytes:
         """Take the next bytes; return their content."""
-        if self._is_between and data.endswith(b"\r\n"):
-            # A fast path: exactly one chunk, as a slow model sends it.
-            start = data.find(b"\r\n") + 2
-            if _sizes.get(data[: start - 2]) == len(data) - start - 2:
-                return data[start:-2]
         if self._held:
             data, self._held = self._held + data, b""
-        place, end, left, can_split = 0, len(data), self._left, self._can_split
+        place, end, left = 0, len(data), self._left
         pieces: list[bytes] = []
         while place < end and not self.ended and not self.broken:
             if left > 2:
@@ -307,36 +298,13 @@ class ChunkedBody(Body):
                 size = 0 if self._in_trailer else _sizes.get(line) or _read_size(line)
                 if not 0 < size <= end - start - 2 or not data.startswith(b"\r\n", start + size):
                     place, left = start, self._read_line(line, size)
-                elif can_split and end - start > 8 * size:
-                    # A fast path: there are more whole chunks. Once for each call: more often would be quadratic.
-                    can_split = False
-                    place += self._take_whole_chunks(data[place:].split(b"\r\n"), pieces)
                 else:
-                    # A fast path: the whole chunk is here.
                     pieces.append(data[start : start + size])
                     place = start + size + 2
         self._left = left
-        self._is_between = not (left or self._held or self._in_trailer or self.broken)
         if place < end and not self._held:
             self.reusable = False
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def _take_whole_chunks(self, parts: list[bytes], pieces: list[bytes]) -> int:
-        """Take the whole chunks at the start of data that was split at its line ends; return how many bytes they take.
-
-        Size and content alternate as long as no content has a line end inside. Each size that is also the length of
-        what follows proves that: so the loops over chunks are those of the interpreter.
-        """
-        count = (len(parts) - 1) // 2
-        contents = parts[1 : 2 * count : 2]
-        sizes, lengths = list(map(_sizes.get, parts[: 2 * count : 2])), list(map(len, contents))
-        if sizes != lengths:
-            count = next(number for number in range(count) if sizes[number] != lengths[number])
-            # A line end inside of one chunk: the next chunks probably have some too.
-            self._can_split = (sizes[count] or 0) <= lengths[count]
-            contents = contents[:count]
-        pieces += contents
-        return sum(map(len, parts[: 2 * count])) + 4 * count
 
     def _read_line(self, line: bytes, size: int) -> int:
         """Return the size of the chunk that a line announces, including its line end; 0 at the end of the body."""

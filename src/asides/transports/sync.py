@@ -37,7 +37,7 @@ class Events(Generic[Item]):
     @cached_property
     def _events(self) -> Generator[Item, None, None]:
         output = self._driver.state.output
-        return _flatten(self._batches) if output is None else _flatten_noted(self._batches, output)
+        return flatten(self._batches) if output is None else _flatten_noted(self._batches, output)
 
     def __iter__(self) -> Iterator[Item]:
         return self._events
@@ -109,7 +109,8 @@ class Stream(Events[Event], Generic[Output_co]):
         return self._state.show_output()
 
 
-def _flatten(batches: Iterator[list[Item]]) -> Generator[Item, None, None]:
+def flatten(batches: Iterator[list[Item]]) -> Generator[Item, None, None]:
+    """Return the items of batches one by one."""
     for batch in batches:
         yield from batch
 

@@ -101,16 +101,18 @@ class Message(msgspec.Struct, JsonForm, frozen=True):
 
             check_role(self.role)
             msgspec.structs.force_setattr(self, "parts", read_parts(self.role, self.parts))
-        if self.source is not None:
-            self._check_source(self.source)
+        source = self.source
+        if source is not None and (checked := self._check_source(source)) is not source:
+            msgspec.structs.force_setattr(self, "source", checked)
 
-    def _check_source(self, source: Source) -> None:
-        """Drop the source of a message that was changed: redacted text must not survive in it."""
+    def _check_source(self, source: Source) -> Source | None:
+        """Return the source with its digest; None for that of a message that was changed: redacted text must not
+        survive in it.
+        """
         digest = self.digest_content()
         if digest and not source.digest:
-            msgspec.structs.force_setattr(self, "source", msgspec.structs.replace(source, digest=digest))
-        elif not digest or source.digest != digest:
-            msgspec.structs.force_setattr(self, "source", None)
+            return msgspec.structs.replace(source, digest=digest)
+        return source if digest and source.digest == digest else None
 
     def digest_content(self) -> str:
         """Return the digest of what the message says, which its source has while it is valid.

@@ -300,10 +300,8 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        if type(self.content) is not str or type(self.call_id) is not str:
-            self._read_content()
-
-    def _read_content(self) -> None:
+        if type(self.content) is str and type(self.call_id) is str:
+            return
         if type(self.call_id) is not str or type(self.content) is not tuple or not _has_result_parts(self.content):
             from asides.values.content import check_call_id, read_result
 

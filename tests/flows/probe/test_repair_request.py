@@ -7,7 +7,7 @@ import pytest
 from asides.flows.probe.observe import Observation
 from asides.flows.probe.repair_request import repair_setup
 from asides.flows.probe.trials import Setup
-from asides.providers.refusals import classify
+from tests.providers.refusal_bodies import classify
 
 SETUP = Setup("openai_chat", "http://h/v1", "m")
 

@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
+import asides
+from asides.dialects.openai_chat import rules as chat_rules
+from asides.dialects.rulebook import find_rulebook
 from asides.history.doctor.diagnose import diagnose
+from asides.providers.find import find_target
 
 CHAT = "openai-chat:gpt-4o"
 CLAUDE = "anthropic:claude-opus-4-6"
@@ -96,3 +100,19 @@ def test_results_of_calls_that_the_provider_stores_stay() -> None:
     request = {"model": "gpt-5", "previous_response_id": "resp_1", "input": [output]}
     assert diagnose(request, "openai:gpt-5").sound
     assert not diagnose({"model": "gpt-5", "input": [output]}, "openai:gpt-5").sound
+
+
+@pytest.mark.parametrize("model", ["openai-chat:gpt-4o", "anthropic:claude-sonnet-4-5", "google:gemini-3.5-flash"])
+def test_findings_about_our_own_messages_have_the_date_and_the_source_of_a_rule(model: str) -> None:
+    history = (
+        asides.Message("user", (asides.Text("q"),)),
+        asides.Message("assistant", (asides.ToolCall("a", "f", {}),)),
+        asides.Message("user", (asides.Text("q"),)),
+        asides.Message("tool", (asides.ToolResult("b", "1"),)),
+    )
+    found = diagnose(history, model).refused
+    book = find_rulebook(find_target(model).dialect)
+    assert book is not None
+    facts = {(rule.kind, rule.since, rule.source) for rule in (*book.RULES, *chat_rules.RULES)}
+    assert {each.kind for each in found} == {"tool_result_missing", "tool_result_orphaned"}
+    assert {(each.kind, each.since, each.source) for each in found} <= facts

@@ -1,7 +1,5 @@
 """One connection of a client of our own server: uvicorn's, with bounds and with answers that repeat nothing of what was
 sent.
-
-Not here: bodies (read_body), responses (relay_handler), and the bounds of all connections together (http_server).
 """
 
 from __future__ import annotations

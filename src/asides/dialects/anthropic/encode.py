@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from asides.dialects.anthropic.encode_messages import encode_cache, encode_messages, find_container
+from asides.dialects.anthropic.wire import SAMPLING
 from asides.dialects.compaction import encode_edits, find_betas
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
@@ -16,7 +17,7 @@ from asides.dialects.http_body import (
     merge_fields,
     report_output_not_sent,
     report_tool_settings,
-    select_sampling,
+    write_sampling,
 )
 from asides.dialects.input_reports import REPORTS_BETA
 from asides.dialects.verbatim import WholeFields, write_fields
@@ -40,8 +41,6 @@ OLDER_OUTPUT = "structured-outputs-2025-11-13"
 
 UPDATES = "thinking-display-updates-2026-08-18"
 """The beta that the display "updates" needs (anthropic-sdk-python 2.8, 2026-11-15)."""
-
-_SAMPLING = ("temperature", "top_p", "top_k")
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
@@ -128,7 +127,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     betas = list_thinking_betas(thinking, prompt, target)
     body |= _encode_output(prompt, target, notices)
     body = merge_fields(body, thinking)
-    body |= select_sampling(prompt, _SAMPLING, notices)
+    body |= write_sampling(prompt, SAMPLING, notices)
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
     if prompt.stream:

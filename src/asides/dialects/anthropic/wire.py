@@ -19,6 +19,9 @@ from asides.wire.lenient import parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
 
+SAMPLING = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k"}
+"""Our sampling settings and their names in a request."""
+
 
 class OutputDetails(msgspec.Struct):
     """The only detail that is read."""

@@ -14,6 +14,7 @@ import msgspec
 
 from asides.dialects.anthropic.encode import list_thinking_betas
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE
+from asides.dialects.bedrock.wire import SAMPLING
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
@@ -22,7 +23,7 @@ from asides.dialects.http_body import (
     report_cache,
     report_output_not_sent,
     report_unsupported,
-    select_sampling,
+    write_sampling,
 )
 from asides.dialects.media import find_media_type, read_text_file, refuse_sound_and_video, split_data_url
 from asides.dialects.message_encoder import PUNCTUATED_ID, Wire, add_notice, find_entry
@@ -61,7 +62,6 @@ _WHOLE = WholeFields(
     schemas=frozenset({"json", "schema"}),
     same=_is_same,
 )
-_INFERENCE = {"temperature": "temperature", "top_p": "topP"}
 
 
 def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, ...]]:
@@ -121,9 +121,9 @@ def _encode_sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> t
     native: dict[str, Any] = {}
     if prompt.max_tokens is not None:
         inference["maxTokens"] = prompt.max_tokens
-    for name, value in select_sampling(prompt, (*_INFERENCE, "top_k"), notices).items():
-        if name in _INFERENCE:
-            inference[_INFERENCE[name]] = value
+    for name, value in write_sampling(prompt, SAMPLING | {"top_k": "top_k"}, notices).items():
+        if name != "top_k":
+            inference[name] = value
         else:
             place = native
             *parents, leaf = target.rule.top_k_in.split(".")
@@ -314,7 +314,7 @@ def _encode_file(file: File) -> Wire:
 
 def _encode_media(media_type: str, data: bytes | None, url: str | None) -> Wire:
     inline = split_data_url(url) if url is not None else None
-    kind = inline[0] if inline is not None else media_type
+    kind = media_type if inline is None else inline[0] or media_type
     form = _FORMATS.get(kind) or kind.rpartition("/")[2]
     if data is not None:
         return {"format": form, "source": {"bytes": b64encode(data).decode()}}

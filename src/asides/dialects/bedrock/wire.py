@@ -19,6 +19,9 @@ from asides.wire.lenient import parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
 
+SAMPLING = {"temperature": "temperature", "top_p": "topP"}
+"""Our sampling settings and their names in `inferenceConfig`."""
+
 
 class CacheDetail(msgspec.Struct, rename="camel", gc=False):
     """What was written to the cache for one lifetime."""

@@ -13,15 +13,16 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
+from asides.dialects.cohere.wire import SAMPLING
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
-    encode_native_tool,
+    encode_tool,
     merge_fields,
     report_cache,
     report_tool_settings,
     report_unsupported,
-    select_sampling,
+    write_sampling,
 )
 from asides.dialects.media import find_media_type, make_image_url, read_text_file
 from asides.dialects.message_encoder import (
@@ -42,17 +43,7 @@ from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
-from asides.values.tools import Tool
 
-_SAMPLING = {
-    "temperature": "temperature",
-    "top_p": "p",
-    "top_k": "k",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "logprobs": "logprobs",
-    "seed": "seed",
-}
 _WHOLE = WholeFields(
     ("tools", "response_format"),
     other_names={"json_schema": "schema"},
@@ -86,8 +77,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     body |= _encode_output(prompt)
     if prompt.max_tokens is not None:
         body["max_tokens"] = prompt.max_tokens
-    for name, value in select_sampling(prompt, _SAMPLING, notices).items():
-        body[_SAMPLING[name]] = value
+    body |= write_sampling(prompt, SAMPLING, notices)
     if prompt.stop:
         body["stop_sequences"] = list(prompt.stop)
     notices += report_unsupported(prompt, "metadata", "user")
@@ -119,17 +109,7 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
             notices.append(Notice("tool_choice_adjusted", detail, "tool_choice", name, "required"))
     if any(tool.strict for tool in tools):
         encoded["strict_tools"] = True
-    return {"tools": [_encode_tool(tool) for tool in tools], **encoded}
-
-
-def _encode_tool(tool: Tool) -> dict[str, Any]:
-    if tool.native is not None:
-        return encode_native_tool(tool, known=False)
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    function["parameters"] = tool.parameters
-    return {"type": "function", "function": function}
+    return {"tools": [encode_tool(tool) for tool in tools], **encoded}
 
 
 def _encode_output(prompt: Prompt) -> dict[str, Any]:

@@ -19,6 +19,17 @@ from asides.wire.lenient import parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
 
+SAMPLING = {
+    "temperature": "temperature",
+    "top_p": "p",
+    "top_k": "k",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "logprobs": "logprobs",
+    "seed": "seed",
+}
+"""Our sampling settings and their names in a request."""
+
 
 class Counts(msgspec.Struct):
     """One set of counts."""

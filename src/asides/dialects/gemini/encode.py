@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.gemini.encode_contents import encode_contents
 from asides.dialects.gemini.schemas import read_schema
+from asides.dialects.gemini.wire import SAMPLING
 from asides.dialects.http_body import (
     build_post,
     encode_native_tool,
@@ -15,6 +16,7 @@ from asides.dialects.http_body import (
     merge_fields,
     report_cache,
     report_tool_settings,
+    write_sampling,
 )
 from asides.dialects.verbatim import WholeFields, write_fields
 from asides.providers.find import quote_model
@@ -24,17 +26,6 @@ from asides.values.messages import OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.tools import Tool
 
-# Our settings and their names in this dialect.
-SAMPLING = {
-    "temperature": "temperature",
-    "top_p": "topP",
-    "top_k": "topK",
-    "presence_penalty": "presencePenalty",
-    "frequency_penalty": "frequencyPenalty",
-    "logprobs": "responseLogprobs",
-    "top_logprobs": "logprobs",
-    "seed": "seed",
-}
 _OUTPUT_SCHEMA = "responseJsonSchema"
 _SCHEMAS = frozenset({"parametersJsonSchema", _OUTPUT_SCHEMA})
 
@@ -90,12 +81,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
 
 
 def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    for name, value in prompt.sampling.to_dict().items():
-        if name in SAMPLING:
-            config[SAMPLING[name]] = value
-        else:
-            notices.append(Notice("setting_dropped", f"this dialect has no {name}", name))
+    config = write_sampling(prompt, SAMPLING, notices)
     if prompt.max_tokens is not None:
         config["maxOutputTokens"] = prompt.max_tokens
     if prompt.stop:

@@ -5,7 +5,6 @@ history/plan has removed the thoughts and seals that do not go back.
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Container
 from typing import Any
@@ -14,6 +13,7 @@ import msgspec
 
 from asides.dialects.gemini.decode import METADATA, SIGNATURE, THOUGHT_PART
 from asides.dialects.gemini.import_contents import USER_ROLES, read_response, unify_signature
+from asides.dialects.media import split_data_url
 from asides.dialects.message_encoder import (
     OPENING,
     STAND_IN,
@@ -37,8 +37,6 @@ from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, To
 from asides.values.thinking import Seal, Thought
 from asides.values.traits import find_results, list_calls
 from asides.wire.lenient import unify_base64
-
-_DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)", re.DOTALL)
 
 
 def encode_contents(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[list[Wire], list[str]]:
@@ -183,8 +181,9 @@ def _encode_media(media: Image | File, notices: list[Notice]) -> Wire:
     address = media.url or (media.id if isinstance(media, File) else None)
     if address is None:
         raise Unsupported("an image or a file has neither data nor an address; give data= or url=.")
-    if (inline := _DATA_URL.fullmatch(address)) is not None:
-        return {"inlineData": {"mimeType": inline["type"] or media.media_type, "data": inline["data"]}}
+    if (inline := split_data_url(address)) is not None:
+        media_type, data = inline
+        return {"inlineData": {"mimeType": media_type or media.media_type, "data": data}}
     kind = {"mimeType": media.media_type} if media.media_type else {}
     return {"fileData": {**kind, "fileUri": address}}
 

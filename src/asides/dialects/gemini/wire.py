@@ -20,6 +20,18 @@ from asides.values.usage import Usage, normalise_usage
 
 NOTHING = msgspec.Raw(b"null")
 
+SAMPLING = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+    "logprobs": "responseLogprobs",
+    "top_logprobs": "logprobs",
+    "seed": "seed",
+}
+"""Our sampling settings and their names in a request."""
+
 
 class PartialArg(msgspec.Struct, rename="camel", gc=False):
     """A piece of one argument of an open call."""

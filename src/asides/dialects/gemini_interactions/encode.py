@@ -19,7 +19,7 @@ from asides.dialects.gemini_interactions.import_steps import (
     read_result,
     read_system_instruction,
 )
-from asides.dialects.gemini_interactions.wire import CITED, DIALECT, SIGNATURE
+from asides.dialects.gemini_interactions.wire import CITED, DIALECT, SAMPLING, SIGNATURE
 from asides.dialects.http_body import (
     build_post,
     encode_native_tool,
@@ -27,7 +27,7 @@ from asides.dialects.http_body import (
     merge_fields,
     report_cache,
     report_tool_settings,
-    select_sampling,
+    write_sampling,
 )
 from asides.dialects.media import find_media_type, read_text_file, split_data_url
 from asides.dialects.message_encoder import (
@@ -54,7 +54,6 @@ from asides.values.tools import Tool
 from asides.wire.lenient import unify_base64
 
 MODES = {"auto": "auto", "none": "none", "required": "any"}
-SAMPLING = ("temperature", "top_p", "seed")
 REPLY_PATH = "/interactions"
 _WHOLE = WholeFields(
     ("tools", "response_format", "system_instruction", "generation_config.tool_choice"),
@@ -140,7 +139,7 @@ def _encode_state(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
 
 
 def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    config: dict[str, Any] = select_sampling(prompt, SAMPLING, notices)
+    config = write_sampling(prompt, SAMPLING, notices)
     if prompt.max_tokens is not None:
         config["max_output_tokens"] = prompt.max_tokens
     if prompt.stop:

@@ -19,6 +19,9 @@ __all__ = ["build_error", "decode_error"]
 
 NOTHING = msgspec.Raw(b"null")
 
+SAMPLING = {"temperature": "temperature", "top_p": "top_p", "seed": "seed"}
+"""Our sampling settings and their names in a request."""
+
 DIALECT = "gemini_interactions"
 SIGNATURE = "step_signature"
 """The seal of a thought. It has a name of its own: a signature of generateContent belongs to another kind of part."""

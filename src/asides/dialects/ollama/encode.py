@@ -14,11 +14,11 @@ from urllib.parse import urlsplit, urlunsplit
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import (
     build_post,
-    encode_native_tool,
+    encode_tool,
     merge_fields,
     report_cache,
     report_unsupported,
-    select_sampling,
+    write_sampling,
 )
 from asides.dialects.media import find_media_type, read_text_file
 from asides.dialects.message_encoder import (
@@ -28,6 +28,7 @@ from asides.dialects.message_encoder import (
     leave_out,
     put_system_first,
 )
+from asides.dialects.ollama.wire import SAMPLING, SAMPLING_BESIDE
 from asides.dialects.verbatim import WholeFields, write_fields, write_source
 from asides.providers.provider import Target
 from asides.providers.switches.write import write as write_thinking
@@ -36,7 +37,6 @@ from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult
 from asides.values.thinking import Thought, join_thoughts
-from asides.values.tools import Tool
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
@@ -44,18 +44,6 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
     return (name in _OPTIONAL_FIELDS and theirs is None) or (name == "stop" and bool(ours == [theirs]))
 
 
-# Our names and theirs. The first group is in `options`, the second beside it.
-_OPTIONS = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "min_p": "min_p",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "repetition_penalty": "repeat_penalty",
-    "seed": "seed",
-}
-_BESIDE_OPTIONS = ("logprobs", "top_logprobs")
 _WHOLE = WholeFields(("tools", "options.stop"), schemas=frozenset({"parameters"}), same=_is_same)
 
 
@@ -108,27 +96,13 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> list[dict[str, Any]]
         case _:
             detail = "this dialect cannot force a call; the model chooses"
             notices.append(Notice("tool_choice_adjusted", detail, "tool_choice", prompt.tool_choice, "auto"))
-    return [_encode_tool(tool) for tool in prompt.tools]
-
-
-def _encode_tool(tool: Tool) -> dict[str, Any]:
-    if tool.native is not None:
-        return encode_native_tool(tool, known=False)
-    function: dict[str, Any] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    function["parameters"] = tool.parameters
-    return {"type": "function", "function": function}
+    return [encode_tool(tool) for tool in prompt.tools]
 
 
 def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
-    options: dict[str, Any] = {}
-    beside: dict[str, Any] = {}
-    for name, value in select_sampling(prompt, (*_OPTIONS, *_BESIDE_OPTIONS), notices).items():
-        if name in _OPTIONS:
-            options[_OPTIONS[name]] = value
-        else:
-            beside[name] = value
+    given = write_sampling(prompt, SAMPLING | SAMPLING_BESIDE, notices)
+    beside = {name: given.pop(name) for name in SAMPLING_BESIDE.values() if name in given}
+    options = given
     if prompt.max_tokens is not None:
         options["num_predict"] = prompt.max_tokens
     if prompt.stop:

@@ -18,6 +18,20 @@ from asides.wire.lenient import parse_or_none
 
 NOTHING = msgspec.Raw(b"null")
 
+SAMPLING = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "repetition_penalty": "repeat_penalty",
+    "seed": "seed",
+}
+"""Our sampling settings and their names in `options`."""
+SAMPLING_BESIDE = {"logprobs": "logprobs", "top_logprobs": "top_logprobs"}
+"""Those beside `options`."""
+
 
 class Function(msgspec.Struct):
     """The called function. Arguments are an object, or text from the templates of some models."""

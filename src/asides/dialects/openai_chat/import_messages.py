@@ -5,7 +5,6 @@ Lenient, but an object that is not a message is refused.
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from asides.dialects.media import split_data_url
 from asides.dialects.openai_chat.wire import read_signature
 from asides.dialects.verbatim import keep_source
 from asides.providers.provider import THINKING_FIELDS
@@ -33,7 +33,6 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-_DATA_URL = r"(?s)data:(?P<media_type>[^;,]*)(?:;[^;,]*)*;base64,(?P<data>.*)"
 _THINKING_PART = ("thinking", "text", "reasoning", "signature")
 _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 
@@ -203,8 +202,8 @@ def _import_audio(part: Mapping[str, Any]) -> File:
 
 
 def _split_data_url(url: str) -> tuple[str, bytes] | None:
-    found = re.fullmatch(_DATA_URL, url) if url.startswith("data:") else None
-    return None if found is None else (found["media_type"], _decode_base64(found["data"]))
+    found = split_data_url(url)
+    return None if found is None else (found[0], _decode_base64(found[1]))
 
 
 def _decode_base64(text: str) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -113,6 +113,39 @@ class BaseResponse(msgspec.Struct):
     status_msg: str = ""
 
 
+Delta = TypeVar("Delta")
+
+
+class Choice(msgspec.Struct, Generic[Delta]):
+    """One of possibly several answers: a message, or a piece of one."""
+
+    index: int | None = None
+    delta: Delta | None = None
+    message: Delta | None = None
+    messages: Any = None
+    finish_reason: str | None = None
+    usage: WireUsage | None = None
+    error: Any = None
+
+
+class Chunk(msgspec.Struct, Generic[Delta]):
+    """A whole response, or one chunk of a stream: both have the same form."""
+
+    id: Any = None
+    model: Any = None
+    choices: list[Choice[Delta]] | None = None
+    usage: WireUsage | None = None
+    service_tier: Any = None
+    x_groq: UsageHolder | None = None
+    error: Any = None
+    base_resp: BaseResponse | None = None
+    message: Any = None
+    detail: Any = None
+    code: Any = None
+    type: Any = None
+    object: Any = None
+
+
 def read_usage(usage: WireUsage, excludes_thinking: bool, tier: Any = None) -> Usage:
     """Normalise the counts. `tier`: the tier of the service, which is beside them."""
     inputs, outputs = usage.prompt_tokens_details or _NO_DETAILS, usage.completion_tokens_details or _NO_DETAILS
@@ -209,7 +242,8 @@ def find_reader(thinking_fields: tuple[str, ...], heuristics: bool) -> ChunkRead
 _make_reader = lru_cache(maxsize=256)(ChunkReader)
 
 
-def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> type:
+def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str]) -> Any:
+    """Build the type of a chunk. The struct of its deltas is made at run time: rows and servers name the fields."""
     read: list[tuple[str, Any, Any]] = [
         ("content", Any, None),
         ("tool_calls", list[ToolCallPart] | None, None),
@@ -231,35 +265,8 @@ def _build_chunk_type(thinking_fields: tuple[str, ...], ignored: frozenset[str])
         names[f"skipped_{place}"] = name
         fields.append((f"skipped_{place}", msgspec.Raw, NOTHING))
     knows_all = _EVERYTHING not in ignored
-    delta = msgspec.defstruct("Delta", fields, rename=names, forbid_unknown_fields=knows_all, gc=False)
-    choice = msgspec.defstruct(
-        "Choice",
-        [
-            ("index", int | None, None),
-            ("delta", delta | None, None),
-            ("message", delta | None, None),
-            ("messages", Any, None),
-            ("finish_reason", str | None, None),
-            ("usage", WireUsage | None, None),
-            ("error", Any, None),
-        ],
-    )
-    chunk_fields: list[tuple[str, Any, Any]] = [
-        ("id", Any, None),
-        ("model", Any, None),
-        ("choices", list[choice] | None, None),  # type: ignore[valid-type]
-        ("usage", WireUsage | None, None),
-        ("service_tier", Any, None),
-        ("x_groq", UsageHolder | None, None),
-        ("error", Any, None),
-        ("base_resp", BaseResponse | None, None),
-        ("message", Any, None),
-        ("detail", Any, None),
-        ("code", Any, None),
-        ("type", Any, None),
-        ("object", Any, None),
-    ]
-    return msgspec.defstruct("Chunk", chunk_fields)
+    delta: Any = msgspec.defstruct("Delta", fields, rename=names, forbid_unknown_fields=knows_all, gc=False)
+    return Chunk[delta]
 
 
 # A name may be empty, or hold a line end.

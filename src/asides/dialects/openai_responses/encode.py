@@ -15,13 +15,23 @@ import msgspec
 
 from asides.dialects.compaction import encode_threshold
 from asides.dialects.dialect import HttpRequest
-from asides.dialects.http_body import build_post, encode_native_tool, join_url, merge_fields, report_added, report_cache
+from asides.dialects.http_body import (
+    build_post,
+    encode_native_tool,
+    join_url,
+    merge_fields,
+    report_added,
+    report_cache,
+    write_sampling,
+)
+from asides.dialects.media import make_data_url, make_image_url, refuse_sound_and_video
 from asides.dialects.message_encoder import (
     ID_UP_TO_64,
     Wire,
     add_notice,
     encode_arguments,
     encode_flat,
+    encode_native,
     encode_system,
     fit_call_id,
     leave_out,
@@ -29,16 +39,18 @@ from asides.dialects.message_encoder import (
     simplify_content,
 )
 from asides.dialects.openai_chat.encode import encode_tools
-from asides.dialects.openai_responses.input_parts import encode_input_part
 from asides.dialects.openai_responses.tool_items import CLIENT_CALLS, encode_output
+from asides.dialects.openai_responses.wire import SAMPLING
 from asides.dialects.verbatim import WholeFields, write_fields, write_source
 from asides.providers.provider import Quirks, Target
 from asides.providers.switches.write import write as write_thinking
-from asides.values.errors import ConfigError
+from asides.values.errors import ConfigError, Unsupported
 from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import (
     Commentary,
+    File,
+    Image,
     Part,
     Refusal,
     ServerTool,
@@ -57,7 +69,6 @@ _TEXT_TYPES = ("input_text", "output_text")
 ID_PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
 """How the ids of items begin, by type."""
 MAX_ID_LENGTH = 64
-_SAMPLING = ("temperature", "top_p", "top_logprobs")
 _WHOLE = WholeFields(
     ("tools", "tool_choice", "text.format", "conversation"),
     schemas=frozenset({"parameters", "schema"}),
@@ -103,7 +114,9 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body["text"] = {"format": _encode_output(prompt.output)}
     if prompt.max_tokens is not None:
         body["max_output_tokens"] = prompt.max_tokens
-    body |= _encode_sampling(prompt, notices)
+    body |= write_sampling(prompt, SAMPLING, notices)
+    if prompt.stop:
+        notices.append(Notice("setting_dropped", "stop does not exist in this dialect", "stop", "set", "nothing"))
     if prompt.stream:
         body["stream"] = True
     body |= {name: value for name in ("metadata", "user") if (value := getattr(prompt, name)) is not None}
@@ -181,13 +194,6 @@ def _encode_output(output: OutputSchema | str) -> dict[str, Any]:
     return {"type": "json_object"}
 
 
-def _encode_sampling(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
-    given = prompt.sampling.to_dict()
-    refused = [name for name in given if name not in _SAMPLING] + (["stop"] if prompt.stop else [])
-    notices += [Notice("setting_dropped", f"this endpoint has no {name}", name, "set", "nothing") for name in refused]
-    return {name: value for name, value in given.items() if name in _SAMPLING}
-
-
 # --- items of the history ---------------------------------------------------------------------------------------------
 
 
@@ -241,7 +247,7 @@ class _ItemEncoder:
         return encode_system(message, self.notices, self.system_role)
 
     def encode_user(self, _: Message, parts: list[Part]) -> Wire:
-        encoded = [wire for part in parts for wire in encode_input_part(part, "user", self.notices)]
+        encoded = [wire for part in parts for wire in _encode_input_part(part, "user", self.notices)]
         return {"role": "user", "content": simplify_content(encoded, "input_text")}
 
     def encode_tool_result(self, result: ToolResult) -> Wire:
@@ -250,7 +256,7 @@ class _ItemEncoder:
         call_id = fit_call_id(result.call_id, ID_UP_TO_64)
         output: str | list[Any] = result.content if isinstance(result.content, str) else []
         if not isinstance(result.content, str):
-            output = [wire for part in result.content for wire in encode_input_part(part, "tool", self.notices)]
+            output = [wire for part in result.content for wire in _encode_input_part(part, "tool", self.notices)]
         kind = "custom_tool_call_output" if result.call_id in self.custom_calls else "function_call_output"
         return {"type": kind, "call_id": call_id, "output": output}
 
@@ -411,3 +417,37 @@ def _is_blank(item: Wire) -> bool:
 
 def _drop_id(item: Wire) -> Wire:
     return {name: value for name, value in item.items() if name != "id" or item.get("type") == "compaction"}
+
+
+# --- what a user says ------------------------------------------------------------------------------------------------
+
+
+def _encode_input_part(part: Part, role: str, notices: list[Notice]) -> list[Any]:
+    """Encode a part of a user message, or of a result."""
+    match part:
+        case Text():
+            return [{"type": "input_text", "text": part.text}]
+        case Image():
+            return [_encode_image(part)]
+        case File():
+            return [_encode_file(part)]
+        case UnknownPart():
+            return encode_native(part, role, notices)
+        case _:
+            return leave_out(part, role, notices)
+
+
+def _encode_image(image: Image) -> Wire:
+    encoded = {"type": "input_image", "image_url": make_image_url(image)}
+    return encoded if image.detail is None else {**encoded, "detail": image.detail}
+
+
+def _encode_file(file: File) -> Wire:
+    refuse_sound_and_video(file)
+    if file.id is not None:
+        return {"type": "input_file", "file_id": file.id}
+    if file.data is not None:
+        return {"type": "input_file", "filename": file.name, "file_data": make_data_url(file.media_type, file.data)}
+    if file.url is not None:
+        return {"type": "input_file", "file_url": file.url}
+    raise Unsupported("a file has neither data, an address nor an id; give File(data=…), File(url=…) or File(id=…).")

@@ -22,6 +22,9 @@ from asides.wire.lenient import read_thought_text, to_json_text
 
 NOTHING = msgspec.Raw(b"null")
 
+SAMPLING = {"temperature": "temperature", "top_p": "top_p", "top_logprobs": "top_logprobs"}
+"""Our sampling settings and their names in a request."""
+
 # Events whose content comes again with the items.
 IGNORED_EVENTS = frozenset({
     "response.created", "response.in_progress", "response.queued", "response.content_part.added",

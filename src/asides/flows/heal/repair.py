@@ -1,28 +1,31 @@
 """Try the repairs of a refused request, each kind once, and remember those that helped: `Healer`.
 
-A repair is a fact about the target, or another prompt. The ordinary plan and encoder make the request of it.
+A repair is a fact about the target, or another prompt. The ordinary plan and encoder make the request of it. What a
+reply teaches that was given without the thoughts that were sent is remembered too (`learn_from_reports`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import msgspec
 
 from asides.dialects.dialect import HttpRequest
+from asides.dialects.input_reports import is_report
 from asides.flows.call import SentRequest
 from asides.flows.heal import refused_settings, refused_thinking, replayed_state
 from asides.flows.heal.refused_request import Fix, ListFixes, RefusedRequest, list_placed
 from asides.history.replay import digest_token
 from asides.providers.learned_rules import remember
 from asides.providers.provider import Target
-from asides.providers.refusals import find_other_kind, read_rejection
+from asides.providers.refusals import find_ids, find_other_kind, find_places, read_rejection
 from asides.providers.settle import settle
 from asides.values.errors import ConfigError, ProviderError, ReplayRejected
 from asides.values.learned import Learned
 from asides.values.messages import Prompt
 from asides.values.notices import Notice
-from asides.values.rejections import Rejection
+from asides.values.rejections import Rejection, RejectionKind
 
 MOST_REPAIRS = 3
 """The most repairs of one request."""
@@ -203,3 +206,38 @@ def _is_alike(one: Learned, other: Learned) -> bool:
         other.account,
         other.model,
     )
+
+
+# --- what replies teach -----------------------------------------------------------------------------------------------
+
+
+_REPORTED: tuple[tuple[str, RejectionKind, tuple[tuple[str, Any], ...]], ...] = (
+    ("prefix", "thinking_prefix_mismatch", (("prefix_bound", True),)),
+    ("organization", "encrypted_reasoning_wrong_account", (("account_bound", True),)),
+    ("end_user", "encrypted_reasoning_wrong_account", (("account_bound", True),)),
+    ("model", "thinking_signature_invalid", ()),
+)
+"""By a word of the reason: the kind that the refusal would have had, and the fact of the target."""
+
+
+def learn_from_reports(sent: SentRequest, notices: Iterable[Notice]) -> tuple[Learned, ...]:
+    """Remember what the notices of a reply teach, and return it. What the end of a turn removes is no lesson."""
+    learned: list[Learned] = []
+    for notice in notices:
+        if not is_report(notice):
+            continue
+        found = next((row for row in _REPORTED if f"({row[0]}" in notice.detail), None)
+        if found is None:
+            continue
+        _, kind, changes = found
+        rejection = Rejection(kind, notice.detail, find_places(notice.detail), find_ids(notice.detail))
+        request = RefusedRequest(rejection, sent.prompt, sent.planned, sent.target, sent.request)
+        refused = request.digest(token for token in request.named if token.is_thinking)
+        if refused or changes:
+            target = sent.target
+            learned.append(
+                Learned(kind, target.base_url, target.dialect, target.account, target.model, changes, refused)
+            )
+    for fact in learned:
+        remember(fact)
+    return tuple(dict.fromkeys(learned))

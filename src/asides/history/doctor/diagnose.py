@@ -18,11 +18,11 @@ import msgspec
 from asides import dialects
 from asides.dialects.anthropic.rules.words import SIGNATURE_MISSING
 from asides.dialects.gemini.import_contents import PLACEHOLDERS
-from asides.dialects.rulebook import BrokenRule, WireRequest, find_rulebook
+from asides.dialects.rulebook import BrokenRule, SavedHistory, WireRequest, check_saved, find_rule_of, find_rulebook
 from asides.history.doctor.findings import Diagnosis, Effect, Finding
 from asides.history.doctor.merge import Node, align, keep_unknown, list_texts
 from asides.history.doctor.open_file import LIST_NAMES, OpenedHistory, open_document
-from asides.history.doctor.readable import Circumstances, list_faults, make_readable
+from asides.history.doctor.readable import make_readable
 from asides.history.document import VERSION, from_document, read_message, write_message
 from asides.history.plan import Decision, Plan, encode_plan, plan
 from asides.history.replay import (
@@ -35,7 +35,7 @@ from asides.history.replay import (
     OTHER_HOST,
 )
 from asides.history.turns import begins_turn, move_late_results
-from asides.intake.detect import ImportFormat
+from asides.intake.detect import HistoryFormat, ImportFormat
 from asides.intake.documents import parse_items, refuse_unwritable
 from asides.intake.objects.read_objects import open_history
 from asides.providers.endpoint import CHAT, RESPONSES, EndpointRequest, choose_endpoint
@@ -198,7 +198,7 @@ class _Examination:
 
     def __init__(self, opened: OpenedHistory, target: Target, made_by: Origin | None, thinking: Thinking) -> None:
         self.opened = opened
-        self.format = opened.format
+        self.format: HistoryFormat = opened.format
         self.import_format: ImportFormat = "openai_chat" if opened.format == "asides" else opened.format
         self.is_ours = opened.format == "asides"
         self.list_name = LIST_NAMES[opened.format]
@@ -217,7 +217,7 @@ class _Examination:
         self.target = target
         self.writer = _choose_writer(target, opened.format)
         is_stored = self.continues or (opened.is_request and fields.get("store") is not False)
-        self.case = Circumstances(opened.format, self.writer, opened.is_request, is_stored, self.continues)
+        self.case = SavedHistory(self.writer, opened.is_request, is_stored, self.continues)
         # A program that converts the format of the file sends no foreign state.
         blocks = opened.format == "anthropic" and target.dialect in _BLOCK_DIALECTS
         self.is_native = blocks or opened.format in (target.dialect, "asides")
@@ -253,9 +253,7 @@ class _Examination:
         given, base = self._read_settings(settings, messages)
         is_bare = not self.opened.is_request
         broken = list(self._check(items, messages, base if is_bare else settings))
-        faults = list_faults(items, self.case)
-        shown = [self._find(each.rule.kind, "refused", each.path, each.detail, each.rule.since, each.rule.source)
-                 for each in faults]  # fmt: skip
+        shown = [self._report_broken(each) for each in check_saved(self.format, items, self.case)]
         prompt = given if given is not None else self._assume(messages)
         if not is_bare and messages[-1:] and any(each.kind in _PREFILLS for each in broken):
             messages = [*messages, self._ask()]
@@ -264,7 +262,7 @@ class _Examination:
         findings = [each for each in findings if (each.kind, each.message) not in told]
         done = _Round(items, settings, broken, [*shown, *findings], planned.notices)
         if self.is_ours:
-            done.findings += self._find_pairs(messages, kept)
+            done.findings += map(self._report_broken, self._find_pairs(messages, kept))
         if done.is_sound:
             done.repaired, done.origins, done.repaired_settings = items, list(range(len(items))), settings
         elif self.is_ours:
@@ -274,9 +272,11 @@ class _Examination:
             self._write(done, planned, kept, base, is_bare=is_bare)
         return done
 
-    def _find_pairs(self, messages: Sequence[Message], kept: Sequence[Message]) -> Iterator[Finding]:
+    def _find_pairs(self, messages: Sequence[Message], kept: Sequence[Message]) -> Iterator[BrokenRule]:
         """Yield the calls and results of our own messages that the plan had to complete or leave out."""
-        source = self.target.provider.docs
+        missing, orphaned = (
+            find_rule_of(self.target.dialect, kind) for kind in ("tool_result_missing", "tool_result_orphaned")
+        )
         before = {id(part) for message in messages for part in message.parts}
         after = {id(part) for message in kept for part in message.parts}
         added = {part.call_id for message in kept for part in message.parts
@@ -285,11 +285,9 @@ class _Examination:
             for number, part in enumerate(message.parts):
                 path = f"messages[{place}].parts[{number}]"
                 if isinstance(part, ToolCall) and part.id in added:
-                    detail = f"the call of {part.name} has no result"
-                    yield self._find("tool_result_missing", "refused", path, detail, "2024-04", source)
+                    yield missing.shown(path, f"the call of {part.name} has no result")
                 elif isinstance(part, ToolResult) and id(part) not in after and part.call_id not in added:
-                    detail = "a tool result has no call before it"
-                    yield self._find("tool_result_orphaned", "refused", path, detail, "2024-04", source)
+                    yield orphaned.shown(path, "a tool result has no call before it")
 
     def _drop_bound(self, done: _Round, messages: Sequence[Message], kept: list[Message]) -> list[Message]:
         """Drop the thinking behind a repair, for models that bind it to everything before it."""
@@ -322,7 +320,7 @@ class _Examination:
         """Import the messages."""
         if self.is_ours:
             return [self._read_saved(item, place) for place, item in enumerate(items)]
-        readable = make_readable(items, self.case)
+        readable = make_readable(items, self.format, self.case)
         try:
             with refuse_unwritable():
                 messages = list(parse_items(readable, self.import_format))
@@ -641,7 +639,7 @@ class _Examination:
         return merged, origins
 
     def _make_readable(self, item: Node) -> list[Node]:
-        return make_readable([item], self.case)
+        return make_readable([item], self.format, self.case)
 
     def _repair_settings(self, done: _Round, planned: Plan, base: Node, body: Node) -> Node:
         """Give each setting that the plan changes, or that breaks a rule, the value that our request would have."""

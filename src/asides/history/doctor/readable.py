@@ -1,6 +1,4 @@
-"""Makes the messages of a file readable for the importers, which refuse what no server takes; and names faults that the
-server alone can be sure of, but that a file shows.
-"""
+"""Makes the messages of a file readable for the importers, which refuse what no server takes."""
 
 from __future__ import annotations
 
@@ -9,63 +7,26 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.anthropic.rules.words import BLOCK_MODIFIED, TEXT_MISSING
+from asides.dialects.anthropic.rules.history import THOUGHTS
+from asides.dialects.anthropic.rules.saved import has_lost_text, read_seal
 from asides.dialects.gemini.server.read_request import to_camel_case
 from asides.dialects.message_encoder import STAND_IN
 from asides.dialects.openai_chat.encode_messages import add_signature
-from asides.dialects.openai_chat.rules.messages import ARGUMENTS
-from asides.dialects.openai_chat.rules.state import MODIFIED
+from asides.dialects.openai_chat.rules.saved import is_object, restore_details
 from asides.dialects.openai_responses.rules.items import is_by_model
-from asides.dialects.openai_responses.rules.state import MISSING, NOT_PERSISTED
-from asides.dialects.rulebook import Rule
-from asides.history.doctor.details import restore_details
+from asides.dialects.openai_responses.rules.saved import ID_PREFIXES, find_bound
+from asides.dialects.rulebook import SavedHistory
 from asides.history.doctor.merge import Node
 from asides.intake.detect import HistoryFormat
-from asides.providers.provider import Target
 from asides.values.parts import is_too_deep, read_arguments
 from asides.wire.partial_json import partial
 
-_THOUGHTS = ("thinking", "redacted_thinking")
-_PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc", "custom_tool_call": "ctc"}
 _LONGEST_ID = 64
 
 
-class Fault(msgspec.Struct, frozen=True):
-    """A fault that no rule over a request shows for certain."""
-
-    path: str
-    detail: str
-    rule: Rule
-
-
-class Circumstances(msgspec.Struct, frozen=True):
-    """What decides whether a part of a file is a fault."""
-
-    format: HistoryFormat
-    target: Target
-    is_request: bool = False
-    is_stored: bool = False
-    """The provider may have stored items."""
-    continues: bool = False
-    """The request continues a conversation that the provider has stored."""
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether ids bind items to the reasoning before them."""
-        strict, rule = self.target.quirks.encrypted_reasoning, self.target.rule
-        return strict and rule.thinking != "never" and not self.continues
-
-    def has_lost_text(self, block: Node) -> bool:
-        """Return whether the text is gone that a signature covers. Where no request is known, "" may be right."""
-        text, omits = block.get("thinking"), self.target.rule.display == "omitted"
-        if not isinstance(text, str):
-            return not omits
-        return not text.strip() and (text != "" or (self.is_request and not omits))
-
-
-def make_readable(items: Sequence[Node], case: Circumstances) -> list[Node]:
+def make_readable(items: Sequence[Node], format_name: HistoryFormat, case: SavedHistory) -> list[Node]:
     """Return the messages as they can be imported."""
-    match case.format:
+    match format_name:
         case "openai_chat":
             return [_mend_message(item) for item in _mend_result_ids(items)]
         case "anthropic":
@@ -77,23 +38,6 @@ def make_readable(items: Sequence[Node], case: Circumstances) -> list[Node]:
             return list(_mend_items(list(_mend_output_ids(items)), case))
         case _:
             return list(items)
-
-
-def list_faults(items: Sequence[Node], case: Circumstances) -> Iterator[Fault]:
-    """List the faults that a file shows."""
-    if case.format in ("openai_chat", "openai_responses"):
-        yield from _list_arguments(items)
-    if case.format == "openai_chat" and case.target.facts.replay_as == "details":
-        yield from _list_details(items)
-    if case.format == "anthropic":
-        yield from _list_changed(items, case)
-    if case.format == "openai_responses" and case.target.quirks.encrypted_reasoning:
-        if not case.is_stored:
-            yield from _list_bare_ids(items)
-        if case.is_bound:
-            for place in _find_bound(items, case):
-                detail = "its id binds it to a reasoning item that is not there, if the model reasoned before it"
-                yield Fault(f"input[{place}].id", detail, MISSING)
 
 
 # --- chat completions -------------------------------------------------------------------------------------------------
@@ -143,17 +87,9 @@ def _mend_message(item: Node) -> Node:
     return {**kept, "reasoning_details": restored} if restored else kept
 
 
-def _list_details(items: Sequence[Node]) -> Iterator[Fault]:
-    for place, item in enumerate(items):
-        details = item.get("reasoning_details")
-        if details and restore_details(details, item.get("reasoning")) != details:
-            detail = "the details are not whole, once and in their order"
-            yield Fault(f"messages[{place}].reasoning_details", detail, MODIFIED)
-
-
 def _mend_call(call: Any) -> Any:
     function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict) or _is_object(function.get("arguments")):
+    if not isinstance(function, dict) or is_object(function.get("arguments")):
         return call
     arguments = msgspec.json.encode(_read_object(function.get("arguments"))).decode()
     mended = {**call, "function": {**function, "arguments": arguments}}
@@ -162,32 +98,11 @@ def _mend_call(call: Any) -> Any:
     return mended
 
 
-# --- arguments --------------------------------------------------------------------------------------------------------
-
-
-def _list_arguments(items: Sequence[Node]) -> Iterator[Fault]:
-    for place, item in enumerate(items):
-        for number, call in enumerate(_as_list(item.get("tool_calls"))):
-            function = call.get("function") if isinstance(call, dict) else None
-            if isinstance(function, dict) and not _is_object(function.get("arguments")):
-                detail = f"the arguments of {function.get('name')} are not a JSON object"
-                yield Fault(f"messages[{place}].tool_calls[{number}]", detail, ARGUMENTS)
-        if item.get("type") == "function_call" and not _is_object(item.get("arguments")):
-            yield Fault(f"input[{place}]", f"the arguments of {item.get('name')} are not a JSON object", ARGUMENTS)
-
-
 def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _is_object(given: Any) -> bool:
-    if not isinstance(given, str):
-        return False
-    try:
-        encoded = given.encode()
-        return not is_too_deep(encoded) and isinstance(msgspec.json.decode(encoded), dict)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return False
+# --- arguments --------------------------------------------------------------------------------------------------------
 
 
 def _read_object(given: Any) -> dict[str, Any]:
@@ -226,7 +141,7 @@ def _mend_block_ids(items: Sequence[Node]) -> Iterator[Node]:
         yield item
 
 
-def _mend_blocks(item: Node, seen: set[str], case: Circumstances) -> Node:
+def _mend_blocks(item: Node, seen: set[str], case: SavedHistory) -> Node:
     content = item.get("content")
     if not isinstance(content, list):
         return item
@@ -234,10 +149,10 @@ def _mend_blocks(item: Node, seen: set[str], case: Circumstances) -> Node:
     for block in content:
         if isinstance(block, dict) and block.get("type") == "tool_use" and not isinstance(block.get("input"), dict):
             block = {**block, "input": _read_object(block.get("input"))}
-        if not isinstance(block, dict) or block.get("type") not in _THOUGHTS:
+        if not isinstance(block, dict) or block.get("type") not in THOUGHTS:
             blocks.append(block)
             continue
-        seal = _read_seal(block)
+        seal = read_seal(block)
         if isinstance(block.get("signature"), str) and not seal:
             block = {**block, "signature": ""}
         if item.get("role") != "assistant" or (seal and seal in seen):
@@ -246,28 +161,9 @@ def _mend_blocks(item: Node, seen: set[str], case: Circumstances) -> Node:
             seen.add(seal)
         if block["type"] == "redacted_thinking":
             blocks += [block] if isinstance(block.get("data"), str) else []
-        elif not (seal and case.has_lost_text(block)) and (seal or isinstance(block.get("thinking"), str)):
+        elif not (seal and has_lost_text(block, case)) and (seal or isinstance(block.get("thinking"), str)):
             blocks.append({**block, "thinking": block.get("thinking") or ""})
     return item if blocks == content else {**item, "content": blocks}
-
-
-def _read_seal(block: Node) -> str:
-    seal = block.get("data" if block.get("type") == "redacted_thinking" else "signature")
-    return seal.strip() if isinstance(seal, str) else ""
-
-
-def _list_changed(items: Sequence[Node], case: Circumstances) -> Iterator[Fault]:
-    seen: set[str] = set()
-    for place, item in enumerate(items):
-        for number, block in enumerate(_as_list(item.get("content"))):
-            if not isinstance(block, dict) or block.get("type") not in _THOUGHTS or not (seal := _read_seal(block)):
-                continue
-            path = f"messages[{place}].content[{number}]"
-            if seal in seen:
-                yield Fault(path, "the signature of this block is that of an earlier one", BLOCK_MODIFIED)
-            elif block["type"] == "thinking" and isinstance(block.get("thinking"), str) and case.has_lost_text(block):
-                yield Fault(path, "the block has lost its text, which its signature covers", TEXT_MISSING)
-            seen.add(seal)
 
 
 # --- contents ---------------------------------------------------------------------------------------------------------
@@ -296,21 +192,21 @@ def _mend_output_ids(items: Sequence[Node]) -> Iterator[Node]:
         yield open_ids.mend(item, "call_id") if item.get("type") in outputs else item
 
 
-def _mend_items(items: Sequence[Node], case: Circumstances) -> Iterator[Node]:
-    bound = set(_find_bound(items, case)) if case.is_bound else set[int]()
+def _mend_items(items: Sequence[Node], case: SavedHistory) -> Iterator[Node]:
+    bound = set(find_bound(items, case))
     seen: set[str] = set()
     at_place = {str(item.get("id")) for place, item in enumerate(items) if _is_at_place(items, place)}
     for place, item in enumerate(items):
         given, kind = item.get("id"), item.get("type", "message")
         if kind == "reasoning" and given is not None and str(given) in at_place and not _is_at_place(items, place):
             continue  # a copy
-        if kind == "function_call" and not _is_object(item.get("arguments")):
+        if kind == "function_call" and not is_object(item.get("arguments")):
             item = {**item, "arguments": msgspec.json.encode(_read_object(item.get("arguments"))).decode()}
         if kind == "reasoning" and not isinstance(item.get("summary"), list):
             item = {**item, "summary": []}
         if place in bound:
             item, given = {name: value for name, value in item.items() if name != "id"}, None
-        prefix = _PREFIXES.get(kind) if isinstance(kind, str) else None
+        prefix = ID_PREFIXES.get(kind) if isinstance(kind, str) else None
         if given is None or prefix is None or item.keys() == {"id"}:
             yield item
             continue
@@ -333,24 +229,3 @@ def _is_at_place(items: Sequence[Node], place: int) -> bool:
     after = items[place + 1] if place + 1 < len(items) else {"role": "user"}
     is_reasoning = [item.get("type") == "reasoning" for item in (before, items[place], after)]
     return is_reasoning == [False, True, False] and is_by_model(after)
-
-
-def _list_bare_ids(items: Sequence[Node]) -> Iterator[Fault]:
-    for place, item in enumerate(items):
-        is_reference = item.get("type") == "item_reference" or item.keys() == {"id"}
-        if is_reference or (item.get("type") == "reasoning" and not item.get("encrypted_content")):
-            detail = "it has an id alone, and nothing is stored that it could refer to"
-            yield Fault(f"input[{place}]", detail, NOT_PERSISTED)
-
-
-def _find_bound(items: Sequence[Node], case: Circumstances) -> Iterator[int]:
-    """Find the items of a turn with ids that have no reasoning before them: an id binds an item to it."""
-    has_reasoning = False
-    for place, item in enumerate(items):
-        kind = item.get("type", "message")
-        if item.get("role") in ("user", "system", "developer") or str(kind).endswith("_output"):
-            has_reasoning = False
-        elif kind == "reasoning":
-            has_reasoning = case.is_stored or bool(item.get("encrypted_content"))
-        elif not has_reasoning and isinstance(kind, str) and kind in _PREFIXES and item.get("id") is not None:
-            yield place

@@ -49,6 +49,6 @@ def test_a_whole_completion_joins_the_same_deltas() -> None:
     whole.begin(ReplyStarted("m", "id-1"), 7)
     for delta in ({"content": "a"}, {"content": "b"}, {"reasoning_content": "t"}):
         assert whole.add(delta) == b""
-    document = json.loads(whole.end("stop", None))
+    document = json.loads(whole.end("stop", {}))
     message = document["choices"][0]["message"]
     assert (message["content"], message["reasoning_content"], document["created"]) == ("ab", "t", 7)

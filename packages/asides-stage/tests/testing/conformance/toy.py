@@ -15,7 +15,7 @@ import msgspec
 
 from asides.dialects.dialect import HttpRequest, ServedRequest, StagedDialect
 from asides.dialects.document_decoder import DocumentDecoder
-from asides.dialects.http_body import build_post, join_url, merge_fields, report_unsupported, select_sampling
+from asides.dialects.http_body import build_post, join_url, merge_fields, report_unsupported, write_sampling
 from asides.dialects.message_encoder import Wire, encode_flat, put_system_first
 from asides.dialects.model_lists import build_list_request, read_list, strip_reply_path
 from asides.dialects.server_half import ReplyWriter, RequestFields
@@ -80,7 +80,7 @@ def encode(prompt: Prompt, target: Target) -> tuple[HttpRequest, tuple[Notice, .
         tool_result=_encode_tool_result,
     )
     body: Wire = {"model": target.model, "turns": turns, "live": prompt.stream}
-    body |= select_sampling(prompt, ("temperature",), notices)
+    body |= write_sampling(prompt, {"temperature": "temperature"}, notices)
     if prompt.tools:
         body["can"] = [{"do": tool.name, "how": tool.description, "with": tool.parameters} for tool in prompt.tools]
     if prompt.max_tokens is not None:

@@ -3,6 +3,7 @@
 words       every rule, as data
 settings    thinking, effort, sampling, tools and limits, by the facts of the model
 history     order of blocks, calls and results, and thinking in the wrong place
+saved       signatures in a file whose text is gone
 
 `target.facts.enforces` names the rule sets of a host: Claude's own, or those of hosts that serve other models.
 """
@@ -13,11 +14,14 @@ from collections.abc import Callable, Iterator
 
 from asides.dialects.anthropic.rules import words
 from asides.dialects.anthropic.rules.history import THOUGHTS, check_history, list_turns
+from asides.dialects.anthropic.rules.saved import check_saved
 from asides.dialects.anthropic.rules.settings import ClaudeRequest, check_settings
 from asides.dialects.rulebook import BrokenRule, Rule, WireRequest
 from asides.providers.provider import Target
 
 RULES = words.RULES
+
+__all__ = ["RULES", "check", "check_saved"]
 
 
 def check(request: WireRequest, target: Target) -> Iterator[BrokenRule]:

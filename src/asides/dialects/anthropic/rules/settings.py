@@ -10,6 +10,7 @@ from typing import Any
 from asides.dialects import find_facts
 from asides.dialects.anthropic.encode import INTERLEAVED, UPDATES
 from asides.dialects.anthropic.rules import words
+from asides.dialects.anthropic.wire import SAMPLING
 from asides.dialects.rulebook import BrokenRule, Wire, as_object, as_objects
 from asides.providers.provider import ModelRule, Target
 
@@ -18,7 +19,6 @@ BINDING_CONTROLS = "thinking-binding-controls-2026-08-01"
 _ADAPTIVE_NAMED_SINCE = date(2026, 4, 25)
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _COUNTED = ("text", "thinking", "content", "input")
-_SAMPLING = ("temperature", "top_p", "top_k")
 _MAX_STRICT_TOOLS = 20
 _MAX_UNIONS = 16
 # The fields of thinking: anthropic-sdk-python 2.8, types/beta, 2026-11.
@@ -178,8 +178,8 @@ def _list_efforts(request: ClaudeRequest) -> Iterator[tuple[str, Any]]:
 
 def _check_sampling(request: ClaudeRequest) -> Iterator[BrokenRule]:
     body, rule = request.body, request.rule
-    given = [name for name in _SAMPLING if body.get(name) is not None]
-    if rule is not None and set(_SAMPLING) <= set(rule.refuses):
+    given = [name for name in SAMPLING if body.get(name) is not None]
+    if rule is not None and set(SAMPLING) <= set(rule.refuses):
         yield from (words.SAMPLING_DEPRECATED.broken(name, name=name) for name in given)
         return
     if rule is not None and rule.temperature_or_top_p and {"temperature", "top_p"} <= set(given):

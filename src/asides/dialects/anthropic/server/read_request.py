@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from asides.dialects.anthropic.import_messages import import_messages, import_texts
+from asides.dialects.anthropic.wire import SAMPLING
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.server_half import RequestFields
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, OutputSchema, Prompt, Sampling
+from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.tools import Tool, read_tool
 
 _CHOICES = ("auto", "any", "tool", "none")
-_SAMPLING = ("temperature", "top_p", "top_k")
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -44,7 +44,7 @@ class _Request(RequestFields):
             parallel_tool_calls=parallel,
             output=output,
             max_tokens=self.take("max_tokens", int),
-            sampling=self._take_sampling(),
+            sampling=self.take_sampling(SAMPLING),
             stop=tuple(self.take("stop_sequences", list[str]) or ()),
             stream=stream,
             user=self._take_user(),
@@ -59,9 +59,6 @@ class _Request(RequestFields):
         if len(texts) == 1 and not texts[0].cache:
             return texts[0].text, ()
         return None, (Message("system", texts),) if texts else ()
-
-    def _take_sampling(self) -> Sampling:
-        return read_sampling({name: self.remaining.pop(name) for name in _SAMPLING if name in self.remaining})
 
     def _take_user(self) -> str | None:
         metadata = self.take("metadata", dict[str, Any]) or {}

@@ -93,27 +93,6 @@ class MessagesWriter(ReplyWriter):
         self._has_calls = False
         self._begun = False
 
-    # Three short ways: more text for the block that is open in a stream.
-
-    def _write_text(self, event: TextDelta) -> bytes:
-        blocks = self._blocks
-        if event.block == blocks.open_text and event.text:
-            return b"%b%b%b" % (blocks.delta_head, _encode_text(event.text), _DELTA_TAIL)
-        return self._write_event(event)
-
-    def _write_thinking(self, event: ThinkingDelta) -> bytes:
-        blocks = self._blocks
-        if event.block == blocks.open_thought and event.text:
-            return b"%b%b%b" % (blocks.delta_head, _encode_text(event.text), _DELTA_TAIL)
-        return self._write_event(event)
-
-    def _write_arguments(self, event: ToolCallDelta) -> bytes:
-        blocks = self._blocks
-        if event.block == blocks.open_call and event.arguments:
-            blocks.arguments.append(event.arguments)
-            return b"%b%b%b" % (blocks.delta_head, _encode_text(event.arguments), _DELTA_TAIL)
-        return self._write_event(event)
-
     def _write_event(self, event: ContentEvent) -> bytes:
         if isinstance(event, ThoughtSealed) and event.seal.kind == CONTAINER and event.seal.entry:
             self._container = {"id": msgspec.json.decode(event.seal.entry)}
@@ -121,8 +100,8 @@ class MessagesWriter(ReplyWriter):
         if isinstance(event, RefusalDelta):
             self._refusal.append(event.text)
             return b""
-        call = self._blocks.find_unfinished()
-        if event.block != call and (self._held or call is not None):
+        blocks = self._blocks
+        if not blocks.is_call(event.block) and (self._held or blocks.has_unfinished_call()):
             self._held.append(event)
             return b""
         return self._write_now(event)
@@ -175,12 +154,6 @@ class MessagesWriter(ReplyWriter):
         return end
 
 
-_encode_text = msgspec.json.Encoder().encode
-_DELTA = 'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%s","%s":'
-_DELTA_TAIL = b"}}\n\n"
-_NONE = -1
-
-
 class _Blocks:
     """Converts our events to wire events. One block is open at a time."""
 
@@ -195,20 +168,18 @@ class _Blocks:
         """A block that is not written yet: a call whose caller may follow, or a whole part that a later one may
         replace.
         """
-        self.open_text = self.open_thought = self.open_call = _NONE
-        """The block that is open in a stream, if it is one of these."""
-        self.delta_head = b""
-        """A delta of the open block up to its text."""
-        self.arguments: list[str] = []
-        """The arguments of the open call so far."""
+        self._call: int | None = None
+        """The call that is open, or held."""
+        self._arguments: list[str] = []
+        """Its arguments so far."""
 
-    def find_unfinished(self) -> int | None:
-        """Return the call of a stream whose arguments are not complete: no other block can begin before."""
-        if not self._stream:
-            return None
-        if self._held is not None and self._held[1].get("type") == "tool_use":
-            return self._held[0]
-        return None if self.open_call == _NONE or has_all_arguments(self.arguments) else self.open_call
+    def is_call(self, block: int) -> bool:
+        """Whether this block is the call that is open."""
+        return block == self._call
+
+    def has_unfinished_call(self) -> bool:
+        """Whether the open call of a stream lacks some of its arguments: no other block can begin before they came."""
+        return self._stream and self._call is not None and not has_all_arguments(self._arguments)
 
     def write(self, event: BlockEvent) -> list[Wire]:
         match event:
@@ -231,8 +202,7 @@ class _Blocks:
         if self._open is None:
             return written
         stop = {"type": "content_block_stop", "index": self._open}
-        self._open = None
-        self.open_text = self.open_thought = self.open_call = _NONE
+        self._open = self._call = None
         return [*written, stop]
 
     def _begin(self, block: int, content: Wire) -> list[Wire]:
@@ -240,23 +210,9 @@ class _Blocks:
         closed = self.close()
         self._indexes[block] = self._open = self._count
         self._count += 1
-        if self._stream:
-            self._open_for_deltas(block, content["type"])
+        if content["type"] == "tool_use":
+            self._call = block
         return [*closed, {"type": "content_block_start", "index": self._open, "content_block": content}]
-
-    def _open_for_deltas(self, block: int, kind: str) -> None:
-        names = ("", "")
-        match kind:
-            case "text":
-                self.open_text, names = block, ("text_delta", "text")
-            case "thinking":
-                self.open_thought, names = block, ("thinking_delta", "thinking")
-            case "tool_use":
-                self.open_call, names = block, ("input_json_delta", "partial_json")
-                self.arguments = []
-            case _:
-                pass
-        self.delta_head = (_DELTA % (self._open, *names)).encode()
 
     def _write_held(self) -> list[Wire]:
         if self._held is None:
@@ -281,11 +237,13 @@ class _Blocks:
             call_id = event.id or f"call_{self.reply_id}_{event.block}"
             content = {"type": "tool_use", "id": call_id, "name": event.name or "", "input": {}}
             self._held = (event.block, content)
+            self._call, self._arguments = event.block, []
         if not event.arguments:
             return written
         delta = {"type": "input_json_delta", "partial_json": event.arguments}
         written += self._write_delta(event.block, {}, delta)
-        self.arguments.append(event.arguments)
+        if event.block == self._call:
+            self._arguments.append(event.arguments)
         return written
 
     def _write_part(self, event: PartArrived) -> list[Wire]:
@@ -327,6 +285,15 @@ def _encode_usage(usage: Usage) -> Wire:
         counts["output_tokens"] = usage.output
     if usage.thinking is not None:
         counts["output_tokens_details"] = {"thinking_tokens": usage.thinking}
+    if usage.cache_written_hour is not None:
+        minutes = max((usage.cache_written or 0) - usage.cache_written_hour, 0)
+        hour = usage.cache_written_hour
+        counts["cache_creation"] = {"ephemeral_1h_input_tokens": hour, "ephemeral_5m_input_tokens": minutes}
+    if usage.tool_requests is not None:
+        # Clients require both counts. Only searches have a price.
+        counts["server_tool_use"] = {"web_search_requests": usage.tool_requests, "web_fetch_requests": 0}
+    if usage.tier is not None:
+        counts["speed" if usage.tier == "fast" else "service_tier"] = usage.tier
     return counts
 
 

@@ -10,12 +10,13 @@ from urllib.parse import unquote
 import msgspec
 
 from asides.dialects.bedrock.blocks import CITATIONS, REDACTED, SIGNATURE, VIA, build_raw_part, is_provider_block
+from asides.dialects.bedrock.wire import SAMPLING
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.server_half import RequestFields
 from asides.dialects.verbatim import keep_source
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, OutputSchema, Prompt, Sampling
+from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.parts import File, Image, Part, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
@@ -59,11 +60,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:
         tool_choice=choice,
         output=_take_output(fields),
         max_tokens=inference.take("maxTokens", int),
-        sampling=Sampling(
-            temperature=inference.take("temperature", float),
-            top_p=inference.take("topP", float),
-            top_k=native.take("top_k", int),
-        ),
+        sampling=msgspec.structs.replace(inference.take_sampling(SAMPLING), top_k=native.take("top_k", int)),
         stop=tuple(inference.take("stopSequences", list[str]) or ()),
         stream=stream,
         metadata=fields.take("requestMetadata", dict[str, str]),

@@ -5,6 +5,7 @@ A whole response is built from the same blocks as a stream.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -72,14 +73,9 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:  #
     return msgspec.json.encode({"message": message} if kind is None else {"message": message, "__type": kind})
 
 
+@cache
 def _name_event(kind: str) -> bytes:
     return encode_headers({":event-type": kind, ":content-type": "application/json", ":message-type": "event"})
-
-
-_encode_text = msgspec.json.Encoder().encode
-_DELTA_HEADERS = _name_event("contentBlockDelta")
-_TEXT_DELTA = b'{"contentBlockIndex":%d,"delta":{"text":%b}}'
-_THOUGHT_DELTA = b'{"contentBlockIndex":%d,"delta":{"reasoningContent":{"text":%b}}}'
 
 
 class ConverseWriter(ReplyWriter):
@@ -106,18 +102,6 @@ class ConverseWriter(ReplyWriter):
         self._waiting: list[ToolCallDelta] = []
         """The pieces of calls that have no id or no name yet."""
         self._begun_calls: set[int] = set()
-
-    # Two short ways: more text for the block that is open in a stream.
-
-    def _write_text(self, event: TextDelta) -> bytes:
-        if self._stream and event.block == self._open and event.text and not self._held:
-            return write_frame(_DELTA_HEADERS, _TEXT_DELTA % (self._index, _encode_text(event.text)))
-        return self._write_event(event)
-
-    def _write_thinking(self, event: ThinkingDelta) -> bytes:
-        if self._stream and event.block == self._open and event.text and not self._held:
-            return write_frame(_DELTA_HEADERS, _THOUGHT_DELTA % (self._index, _encode_text(event.text)))
-        return self._write_event(event)
 
     def _write_event(self, event: ContentEvent) -> bytes:
         if self._stream and event.block != self._open and (self._held or not self._can_close()):
@@ -244,15 +228,17 @@ class ConverseWriter(ReplyWriter):
             arguments = "".join(piece.arguments for piece in self._waiting if piece.block == block)
             written.append(self._begin_call(block, call.id, call.name, arguments))
         reason = self._encode_stop(stop)
-        usage = {} if self._shown_usage is None else _encode_usage(self._shown_usage)
+        shown = self._shown_usage
+        measured: dict[str, Any] = {"metrics": {"latencyMs": 0}}
+        if shown is not None and (usage := _encode_usage(shown)):
+            measured["usage"] = usage
+        if shown is not None and shown.tier is not None:
+            measured["serviceTier"] = {"type": shown.tier}
         if not self._stream:
-            return self._write_document(reason, usage)
+            return self._write_document(reason, measured)
         written.append(self._close())
         written.append(self._write_frame("messageStop", {"stopReason": reason}))
-        metadata: dict[str, Any] = {"metrics": {"latencyMs": 0}}
-        if usage:
-            metadata["usage"] = usage
-        written.append(self._write_frame("metadata", metadata))
+        written.append(self._write_frame("metadata", measured))
         return b"".join(written)
 
     def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
@@ -271,16 +257,10 @@ class ConverseWriter(ReplyWriter):
             stop, _KNOWN_STOP_REASONS, _STOP_REASONS, complete="tool_use" if self._begun_calls else "end_turn"
         )
 
-    def _write_document(self, reason: str, usage: dict[str, Any]) -> bytes:
+    def _write_document(self, reason: str, measured: dict[str, Any]) -> bytes:
         content = [_join_pieces(block) for block in self._whole.values()]
-        document: dict[str, Any] = {
-            "output": {"message": {"role": "assistant", "content": content}},
-            "stopReason": reason,
-            "metrics": {"latencyMs": 0},
-        }
-        if usage:
-            document["usage"] = usage
-        return msgspec.json.encode(document)
+        output = {"message": {"role": "assistant", "content": content}}
+        return msgspec.json.encode({"output": output, "stopReason": reason, **measured})
 
     def _write_frame(self, kind: str, payload: dict[str, Any]) -> bytes:
         frame = write_frame(_name_event(kind), msgspec.json.encode(payload))
@@ -327,4 +307,9 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
         "cacheReadInputTokens": usage.cached,
         "cacheWriteInputTokens": usage.cache_written,
     }
-    return {name: count for name, count in counts.items() if count is not None}
+    encoded: dict[str, Any] = {name: count for name, count in counts.items() if count is not None}
+    hour = usage.cache_written_hour
+    if hour is not None:
+        minutes = max((usage.cache_written or 0) - hour, 0)
+        encoded["cacheDetails"] = [{"ttl": "1h", "inputTokens": hour}, {"ttl": "5m", "inputTokens": minutes}]
+    return encoded

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from asides.dialects.cohere.decode import CITED, PLAN
+from asides.dialects.cohere.wire import SAMPLING
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.media import split_data_url
+from asides.dialects.server_half import RequestFields
 from asides.dialects.verbatim import keep_source
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, OutputSchema, Prompt, Sampling
+from asides.values.messages import Message, OutputSchema, Prompt
 from asides.values.parts import Image, Part, Text, ToolCall, ToolResult, UnknownPart, read_arguments
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool, read_tool
 from asides.wire.lenient import read_base64, to_json_text
-
-_SAMPLING = {
-    "temperature": "temperature",
-    "p": "top_p",
-    "k": "top_k",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "logprobs": "logprobs",
-    "seed": "seed",
-}
-_DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -52,7 +42,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
         tool_choice=_take_tool_choice(fields),
         output=_take_output(fields),
         max_tokens=fields.take("max_tokens", int),
-        sampling=_take_sampling(fields),
+        sampling=fields.take_sampling(SAMPLING),
         stop=tuple(fields.take("stop_sequences", list[str]) or ()),
         stream=stream,
         extra=fields.remaining,
@@ -90,11 +80,6 @@ def _take_output(fields: RequestFields) -> OutputSchema | Literal["json"] | None
             return "json"
         case _:
             return None
-
-
-def _take_sampling(fields: RequestFields) -> Sampling:
-    remaining = fields.remaining
-    return read_sampling({ours: remaining.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in remaining})
 
 
 # --- messages -----------------------------------------------------------------------------------------------------
@@ -146,13 +131,13 @@ def _read_part(item: object) -> Part:
 
 
 def _read_image(url: str, detail: str | None) -> Image:
-    inline = _DATA_URL.fullmatch(url)
+    inline = split_data_url(url)
     if inline is None:
         return Image(url=url, detail=detail)
-    data = read_base64(inline[2])
+    data = read_base64(inline[1])
     if data is None:
         raise ConfigError("the data of an image_url is not base64.")
-    return Image(data=data, media_type=inline[1], detail=detail)
+    return Image(data=data, media_type=inline[0], detail=detail)
 
 
 def _is_object(content: object) -> bool:

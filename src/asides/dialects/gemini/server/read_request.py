@@ -12,13 +12,14 @@ from urllib.parse import unquote
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.gemini.encode import MODES, SAMPLING
+from asides.dialects.gemini.encode import MODES
 from asides.dialects.gemini.import_contents import has_other_parts, import_contents, import_texts
 from asides.dialects.gemini.schemas import read_schema
+from asides.dialects.gemini.wire import SAMPLING
 from asides.dialects.server_half import RequestFields
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
-from asides.values.messages import OutputSchema, Prompt, Sampling
+from asides.values.messages import OutputSchema, Prompt
 from asides.values.tools import Tool
 
 # Names of other providers' models may hold slashes.
@@ -79,20 +80,13 @@ class _Request:
             tool_choice=self._take_tool_choice(),
             output=self._take_output(),
             max_tokens=self.settings.take("maxOutputTokens", int),
-            sampling=self._take_sampling(),
+            sampling=self.settings.take_sampling(SAMPLING, strict=False),  # numbers may be in quotes
             stop=tuple(self.settings.take("stopSequences", list[str]) or ()),
             stream=stream,
             source=self.fields.source,
         )
         self.fields.put_back("generationConfig", self.settings)
         return msgspec.structs.replace(prompt, extra=self.remaining)
-
-    def _take_sampling(self) -> Sampling:
-        settings = {ours: self.config.pop(theirs) for ours, theirs in SAMPLING.items() if theirs in self.config}
-        try:
-            return msgspec.convert(settings, Sampling, strict=False)
-        except msgspec.ValidationError as problem:
-            raise ConfigError(f"a setting of generationConfig is invalid: {problem}.") from None
 
     # --- tools and output -------------------------------------------------------------------------------------------
 

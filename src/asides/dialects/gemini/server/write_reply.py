@@ -54,10 +54,6 @@ def write_error(status: int, message: str, kind: str | None = None) -> bytes:
     return msgspec.json.encode({"error": {"code": status, "message": message, "status": status_name}})
 
 
-_TEXT_HEAD = b'{"candidates":[{"content":{"parts":[{"text":'
-_encode_text = msgspec.json.Encoder().encode
-
-
 class ContentWriter(ReplyWriter):
     """Events of one reply in, a response out, in chunks or whole.
 
@@ -78,18 +74,6 @@ class ContentWriter(ReplyWriter):
         """All parts so far, for a whole response."""
         self._metadata: Wire = {}
         self._refusal: list[str] = []
-        self._text_tail = b""
-
-    def _write_text(self, event: TextDelta) -> bytes:
-        if not self._is_foreign or not self._stream or not event.text:
-            return self._write_event(event)
-        # No other dialect signs text, so it need not wait for a signature.
-        ready = self._parts.flush(self._started)
-        if not self._text_tail:
-            end = {"modelVersion": self._started.model, "responseId": self._find_id("")}
-            self._text_tail = b'}],"role":"model"},"index":0}],%b' % msgspec.json.encode(end)[1:]
-        chunk = self._frame(b"%b%b%b" % (_TEXT_HEAD, _encode_text(event.text), self._text_tail))
-        return b"".join([*map(self._write_part, ready), chunk]) if ready else chunk
 
     def _write_event(self, event: ContentEvent) -> bytes:
         match event:
@@ -99,6 +83,9 @@ class ContentWriter(ReplyWriter):
             case PartArrived(part=ServerTool(name=name, json=document)) if name in METADATA:
                 self._metadata[name] = msgspec.Raw(document.encode())
                 return b""
+            case TextDelta(text=text) if text and self._stream and self._is_foreign:
+                # No other dialect signs text, so it need not wait for a signature.
+                return b"".join(map(self._write_part, [*self._parts.flush(self._started), {"text": text}]))
             case _:
                 return b"".join([self._write_part(part) for part in self._parts.add(event, self._started)])
 
@@ -285,5 +272,14 @@ def _encode_usage(usage: Usage) -> Wire:
         "totalTokenCount": usage.total,
         "cachedContentTokenCount": usage.cached,
         "thoughtsTokenCount": usage.thinking,
+        **_encode_tier(usage.tier),
     }
     return {name: count for name, count in counts.items() if count is not None}
+
+
+# The words of `trafficType` (google-genai 3.1, 2026-11); other tiers are in `serviceTier`.
+_TRAFFIC_TYPES = frozenset({"on_demand_priority", "on_demand_flex", "on_demand_offpeak", "provisioned_throughput"})
+
+
+def _encode_tier(tier: str | None) -> Wire:
+    return {"trafficType": tier.upper()} if tier in _TRAFFIC_TYPES else {"serviceTier": tier}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.gemini_interactions.encode import MODES, SAMPLING
+from asides.dialects.gemini_interactions.encode import MODES
 from asides.dialects.gemini_interactions.import_steps import import_input, read_system_instruction
-from asides.dialects.gemini_interactions.wire import DIALECT
-from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.gemini_interactions.wire import DIALECT, SAMPLING
+from asides.dialects.server_half import RequestFields
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import OutputSchema, Prompt, ProviderState
-from asides.values.tools import Tool, read_tool
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -33,7 +32,7 @@ class _Request(RequestFields):
         stream = self.take("stream", bool) or False
         thinking = read_switches(DIALECT, self.remaining)
         config = self.take_object("generation_config")
-        tools = self._take_tools()
+        tools = self.take_functions()
         prompt = Prompt(
             import_input(given) if given else (),
             system=self._take_system(),
@@ -42,7 +41,7 @@ class _Request(RequestFields):
             tool_choice=_take_tool_choice(config),
             output=self._take_output(),
             max_tokens=config.take("max_output_tokens", int),
-            sampling=read_sampling({name: config.remaining.pop(name) for name in SAMPLING if name in config.remaining}),
+            sampling=config.take_sampling(SAMPLING),
             stop=tuple(config.take("stop_sequences", list[str]) or ()),
             stream=stream,
             metadata=self.take("labels", dict[str, str]),
@@ -61,14 +60,6 @@ class _Request(RequestFields):
 
     def _take_system(self) -> str | None:
         return read_system_instruction(self.remaining.pop("system_instruction", None))
-
-    def _take_tools(self) -> tuple[Tool, ...]:
-        tools = self.take("tools", list[dict[str, Any]]) or []
-        functions = [tool for tool in tools if tool.get("type") == "function"]
-        if len(functions) != len(tools):
-            # Only this API knows its own tools, so the whole list also stays as it is.
-            self.remaining["tools"] = tools
-        return tuple(map(read_tool, functions))
 
     def _take_output(self) -> OutputSchema | Literal["json"] | None:
         match self.remaining.get("response_format"):

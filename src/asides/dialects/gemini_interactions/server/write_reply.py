@@ -210,6 +210,7 @@ class InteractionsWriter(ReplyWriter):
         ended = self._describe(_encode_stop(stop, has_calls=bool(self._calls)))
         if self._shown_usage is not None:
             ended["usage"] = _encode_usage(self._shown_usage)
+            ended["service_tier"] = self._shown_usage.tier or ended["service_tier"]
         if self._stream:
             return self._begin() + written + self._frame("interaction.completed", interaction=ended) + _DONE
         steps = [step.encode() for step in self._steps]
@@ -286,5 +287,8 @@ def _encode_usage(usage: Usage) -> Wire:
         "total_cached_tokens": usage.cached,
         "total_output_tokens": output,
         "total_thought_tokens": usage.thinking,
+        "grounding_tool_count": None
+        if usage.tool_requests is None
+        else [{"type": "google_search", "count": usage.tool_requests}],
     }
     return {name: count for name, count in counts.items() if count is not None}

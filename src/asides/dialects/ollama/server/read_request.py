@@ -10,7 +10,8 @@ from typing import Any, Literal
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
-from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.ollama.wire import SAMPLING, SAMPLING_BESIDE
+from asides.dialects.server_half import RequestFields
 from asides.dialects.verbatim import keep_source
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
@@ -19,17 +20,6 @@ from asides.values.parts import Image, Part, Text, ToolCall, ToolResult, read_ar
 from asides.values.thinking import Thought
 from asides.values.tools import read_tool
 from asides.wire.lenient import read_base64
-
-_SAMPLING = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "min_p": "min_p",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "repeat_penalty": "repetition_penalty",
-    "seed": "seed",
-}
 
 
 def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of it is in the body
@@ -65,7 +55,7 @@ def _read_settings(fields: RequestFields, model: str, prompt: Prompt) -> ServedR
         output=_take_output(fields),
         max_tokens=_take_limit(options),
         sampling=_take_sampling(options, fields),
-        stop=_take_stop(options),
+        stop=options.take_stop(),
         stream=stream,
     )
     fields.put_back("options", options)
@@ -79,17 +69,8 @@ def _take_limit(options: RequestFields) -> int | None:
 
 
 def _take_sampling(options: RequestFields, fields: RequestFields) -> Sampling:
-    settings = {
-        ours: options.remaining.pop(theirs) for theirs, ours in _SAMPLING.items() if theirs in options.remaining
-    }
-    settings |= {name: fields.remaining.pop(name) for name in ("logprobs", "top_logprobs") if name in fields.remaining}
-    return read_sampling(settings)
-
-
-def _take_stop(options: RequestFields) -> tuple[str, ...]:
-    if isinstance(options.remaining.get("stop"), str):
-        return (options.remaining.pop("stop"),)
-    return tuple(options.take("stop", list[str]) or ())
+    beside = fields.take_sampling(SAMPLING_BESIDE)
+    return msgspec.structs.replace(options.take_sampling(SAMPLING), **beside.to_dict())
 
 
 def _take_output(fields: RequestFields) -> OutputSchema | Literal["json"] | None:

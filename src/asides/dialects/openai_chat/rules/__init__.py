@@ -3,7 +3,7 @@
 The common rules hold everywhere. A row names the further rule sets that its host enforces (`Quirks.enforces`).
 chat_request: a request as the rules see it. messages: pairs, content and order. settings: efforts, switches, sampling.
 returned_thinking: the thinking of earlier turns. gateways: spellings of gateways, and their upstreams. state: the words
-for state that only its issuer can check.
+for state that only its issuer can check. saved: what a file shows, and no request.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from collections.abc import Iterator
 from asides.dialects.openai_chat.rules import gateways, messages, returned_thinking, settings, state
 from asides.dialects.openai_chat.rules.chat_request import ChatRequest, Check
 from asides.dialects.openai_chat.rules.messages import PairWords
+from asides.dialects.openai_chat.rules.saved import check_saved
 from asides.dialects.rulebook import BrokenRule, Rule, WireRequest
 from asides.providers.provider import Target
+
+__all__ = ["RULES", "check", "check_saved"]
 
 RULE_SETS: dict[str, Check] = {
     "known_fields": settings.check_known_fields,

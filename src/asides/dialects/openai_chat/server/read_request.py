@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_chat.import_messages import import_messages
-from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.server_half import RequestFields
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
 from asides.values.messages import Message, OutputSchema, Prompt, Sampling
@@ -44,8 +44,8 @@ class _Request(RequestFields):
             parallel_tool_calls=self.take("parallel_tool_calls", bool),
             output=self._take_output(),
             max_tokens=self._take_limit(),
-            sampling=self._take_sampling(),
-            stop=self._take_stop(),
+            sampling=self.take_sampling({name: name for name in Sampling.__struct_fields__}),
+            stop=self.take_stop(),
             stream=stream,
             metadata=self.take("metadata", dict[str, str]),
             user=self.take("user", str),
@@ -76,15 +76,6 @@ class _Request(RequestFields):
         newer, older = self.take("max_completion_tokens", int), self.take("max_tokens", int)
         # Hosts differ in which of them they read.
         return max((limit for limit in (newer, older) if limit is not None), default=None)
-
-    def _take_sampling(self) -> Sampling:
-        names = Sampling.__struct_fields__
-        return read_sampling({name: self.remaining.pop(name) for name in names if name in self.remaining})
-
-    def _take_stop(self) -> tuple[str, ...]:
-        if isinstance(self.remaining.get("stop"), str):
-            return (self.remaining.pop("stop"),)
-        return tuple(self.take("stop", list[str]) or ())
 
     # --- tools and output -------------------------------------------------------------------------------------------
 

@@ -106,12 +106,16 @@ class ChatWriter(ReplyWriter):
         written = [*self._begin(), *map(self._output.add, self._deltas.write_waiting(started))]
         if self.request is not None and stop.reason not in BROKEN_OFF:
             written += map(self._output.add, self._deltas.write_no_arguments())
-        usage = None if self._shown_usage is None else _encode_usage(self._shown_usage)
-        if usage is not None and self.request is not None:
+        shown = self._shown_usage
+        counted: dict[str, Any] = {}
+        if shown is not None:
             # Clients count on all three.
-            usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0} | usage
+            required = ("prompt_tokens", "completion_tokens", "total_tokens") if self.request is not None else ()
+            counted["usage"] = {**dict.fromkeys(required, 0), **_encode_usage(shown)}
+            if shown.tier is not None:
+                counted["service_tier"] = shown.tier
         reason = self._deltas.encode_stop(stop, is_certain=self.request is not None)
-        return b"".join([*written, self._output.end(reason, usage)])
+        return b"".join([*written, self._output.end(reason, counted)])
 
     def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
         body = write_error(status, message, kind)
@@ -284,6 +288,9 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
         encoded["cost"] = float(usage.cost)
     if usage.thinking is not None:
         encoded["completion_tokens_details"] = {"reasoning_tokens": usage.thinking}
+    if usage.tool_requests is not None:
+        # A field of a router: the types of this dialect count no searches.
+        encoded["server_tool_use"] = {"web_search_requests": usage.tool_requests}
     return encoded
 
 
@@ -312,11 +319,11 @@ class Chunks:
         """Write a chunk with this delta."""
         return self._write_chunk(msgspec.json.encode(delta), b"null")
 
-    def end(self, finish_reason: str | None, usage: dict[str, Any] | None) -> bytes:
-        """Write the last chunks."""
+    def end(self, finish_reason: str | None, counted: dict[str, Any]) -> bytes:
+        """Write the last chunks. `counted`: the fields beside the choices."""
         finish = self._write_chunk(b"{}", msgspec.json.encode(finish_reason))
-        if usage is not None:
-            finish += b'%b,"choices":[],"usage":%b}\n\n' % (self._head, msgspec.json.encode(usage))
+        if counted:
+            finish += b'%b,"choices":[],%b\n\n' % (self._head, msgspec.json.encode(counted)[1:])
         return finish + b"data: [DONE]\n\n"
 
     def _write_chunk(self, delta: bytes, finish_reason: bytes) -> bytes:
@@ -371,8 +378,8 @@ class WholeCompletion:
         if "arguments" in function:
             arguments.append(function["arguments"])
 
-    def end(self, finish_reason: str | None, usage: dict[str, Any] | None) -> bytes:
-        """Write the document."""
+    def end(self, finish_reason: str | None, counted: dict[str, Any]) -> bytes:
+        """Write the document. `counted`: the fields beside the choices."""
         texts = {name: "".join(pieces) for name, pieces in self._texts.items()}
         message: dict[str, Any] = {"role": "assistant", **texts, **self._objects}
         message["content"] = message["content"] or None
@@ -387,7 +394,6 @@ class WholeCompletion:
             "created": self._created,
             "model": self._started.model,
             "choices": [{"index": 0, "message": message, "finish_reason": finish_reason}],
+            **counted,
         }
-        if usage is not None:
-            document["usage"] = usage
         return msgspec.json.encode(document)

@@ -2,6 +2,7 @@
 
 A row names the rule sets that its host enforces (`Quirks.enforces`); calls and outputs pair everywhere. items: ids,
 pairs and form of items. settings: fields, efforts, sampling. state: the words for state that only its holder can check.
+saved: what a file shows, and no request.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from asides.dialects.openai_chat.rules.settings import (
 )
 from asides.dialects.openai_chat.rules.state import UNDECRYPTED
 from asides.dialects.openai_responses.rules import items, settings, state
+from asides.dialects.openai_responses.rules.saved import check_saved
 from asides.dialects.rulebook import BrokenRule, Rule, Wire, WireRequest
 from asides.providers.provider import Target
+
+__all__ = ["RULES", "check", "check_saved"]
 
 
 def _list_rules() -> Iterator[Rule]:

@@ -15,7 +15,7 @@ from asides.dialects.rulebook import BrokenRule, Rule, Wire
 from asides.providers.provider import ModelRule
 
 _REASONING_FIELDS = frozenset({"effort", "summary", "generate_summary", "context", "mode"})
-_SAMPLING = {"temperature": 1, "top_p": 1, "top_logprobs": 0}
+_DEFAULTS = {"temperature": 1, "top_p": 1, "top_logprobs": 0}
 
 _MOVED = Rule(
     kind="effort_unsupported_param",
@@ -105,7 +105,7 @@ def check_sampling(body: Wire, rule: ModelRule) -> Iterator[BrokenRule]:
     """Check that a model that thinks gets no sampling but the default."""
     if not thinks_at(rule, (body.get("reasoning") or {}).get("effort")):
         return
-    for name, default in _SAMPLING.items():
+    for name, default in _DEFAULTS.items():
         if name in rule.forbids and body.get(name) not in (None, default):
             yield _SAMPLING_PARAM.broken(name, name=name)
 

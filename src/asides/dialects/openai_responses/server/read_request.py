@@ -9,13 +9,12 @@ import msgspec
 
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_responses.import_items import import_items
-from asides.dialects.server_half import RequestFields, read_sampling
+from asides.dialects.openai_responses.wire import SAMPLING
+from asides.dialects.server_half import RequestFields
 from asides.providers.switches.read import read as read_switches
 from asides.values.errors import ConfigError
-from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, Sampling, user
-from asides.values.tools import Tool, read_tool
+from asides.values.messages import Message, OutputSchema, Prompt, ProviderState, user
 
-_SAMPLING = ("temperature", "top_p", "top_logprobs")
 _CONTEXTS = ("auto", "current_turn", "all_turns")
 _MODES = ("standard", "pro")
 
@@ -39,12 +38,12 @@ class _Request(RequestFields):
             messages,
             system=self.take("instructions", str) or None,
             thinking=thinking,
-            tools=self._take_tools(),
+            tools=self.take_functions(),
             tool_choice=self._take_tool_choice(),
             parallel_tool_calls=self.take("parallel_tool_calls", bool),
             output=self._take_output(),
             max_tokens=self.take("max_output_tokens", int),
-            sampling=self._take_sampling(),
+            sampling=self.take_sampling(SAMPLING),
             stream=stream,
             metadata=self.take("metadata", dict[str, str]),
             user=self.take("user", str),
@@ -90,17 +89,6 @@ class _Request(RequestFields):
         changes = {name: fields.pop(name) for name, words in known.items() if fields.get(name) in words}
         self.put_back("reasoning", reasoning)
         return msgspec.structs.replace(state, **changes)
-
-    def _take_sampling(self) -> Sampling:
-        return read_sampling({name: self.remaining.pop(name) for name in _SAMPLING if name in self.remaining})
-
-    def _take_tools(self) -> tuple[Tool, ...]:
-        tools = self.take("tools", list[dict[str, Any]]) or []
-        functions = [tool for tool in tools if tool.get("type") == "function"]
-        if len(functions) != len(tools):
-            # Only this provider knows its own tools, so the whole list also stays as it is.
-            self.remaining["tools"] = tools
-        return tuple(map(read_tool, functions))
 
     def _take_tool_choice(self) -> str | None:
         match self.remaining.get("tool_choice"):

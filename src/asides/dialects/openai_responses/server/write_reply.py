@@ -79,40 +79,14 @@ class ResponsesWriter(ReplyWriter):
         self._begun = False
         self._echo: Wire = {}
         """The settings of the request, as a response repeats them."""
-        self._more = _MoreText()
 
     def serve(self, request: ServedRequest, tools: Mapping[str, CallerTool], *, foreign: bool) -> None:
         """Write for the client of this request, with its settings in the response."""
         super().serve(request, tools, foreign=foreign)
         self._echo = echo_settings(request.prompt)
 
-    # Three short ways: more text for the item that is open in a stream.
-
-    def _write_text(self, event: TextDelta) -> bytes:
-        more = self._more
-        if event.block == more.text and event.text:
-            return self._write_more(more, event.text)
-        return self._write_event(event)
-
-    def _write_thinking(self, event: ThinkingDelta) -> bytes:
-        more = self._more
-        if event.block == more.thought and event.text:
-            return self._write_more(more, event.text)
-        return self._write_event(event)
-
-    def _write_arguments(self, event: ToolCallDelta) -> bytes:
-        more = self._more
-        if event.block == more.call and event.arguments:
-            return self._write_more(more, event.arguments)
-        return self._write_event(event)
-
     def _write_commentary(self, event: CommentaryDelta) -> bytes:
         return self._write_event(event)
-
-    def _write_more(self, more: _MoreText, text: str) -> bytes:
-        more.pieces.append(text)
-        self._number += 1
-        return b"%b%d%b%b}\n\n" % (more.head, self._number - 1, more.place, _encode_text(text))
 
     def _write_event(self, event: ItemEvent) -> bytes:
         return b"".join([*self._begin(), *self._write_to_item(event)])
@@ -138,14 +112,13 @@ class ResponsesWriter(ReplyWriter):
             item.index = number
             self._items[event.block] = self._open = item
             self._output.append((event.block, item))
-            written.append(self._write_sse("response.output_item.added", output_index=item.index, item=item.start()))
+            added = {"output_index": item.index, "item": item.start()}
+            written.append(self._write_sse("response.output_item.added", added))
             item.announced = self._stream
         if item.closed:
             return written  # the item is already sent, so a late seal is dropped
         for kind, fields in item.write(event):
-            written.append(self._write_sse(kind, item_id=item.id, output_index=item.index, **fields))
-        if self._stream and item is self._open:
-            self._more.set(event, item)
+            written.append(self._write_sse(kind, {"item_id": item.id, "output_index": item.index, **fields}))
         return written
 
     def _leave_item(self) -> list[bytes]:
@@ -154,7 +127,6 @@ class ResponsesWriter(ReplyWriter):
         if item is not None and self._stream and item.can_go_on():
             self._unfinished.append(item)
             self._open = None
-            self._more.clear()
             return []
         return self._close_item()
 
@@ -163,12 +135,12 @@ class ResponsesWriter(ReplyWriter):
         return [] if item is None or not self._stream else self._close(item)
 
     def _close(self, item: OutputItem) -> list[bytes]:
-        self._more.clear()
         item.closed = True
         written = [
-            self._write_sse(kind, item_id=item.id, output_index=item.index, **fields) for kind, fields in item.finish()
+            self._write_sse(kind, {"item_id": item.id, "output_index": item.index, **fields})
+            for kind, fields in item.finish()
         ]
-        done = self._write_sse("response.output_item.done", output_index=item.index, item=item.encode())
+        done = self._write_sse("response.output_item.done", {"output_index": item.index, "item": item.encode()})
         return [*written, done]
 
     def _close_all(self) -> list[bytes]:
@@ -184,7 +156,7 @@ class ResponsesWriter(ReplyWriter):
         if not self._stream:
             return []
         response = self._encode_response("in_progress")
-        return [self._write_sse(kind, response=response) for kind in ("response.created", "response.in_progress")]
+        return [self._write_sse(kind, {"response": response}) for kind in ("response.created", "response.in_progress")]
 
     def _write_end(self, stop: StopReason) -> bytes:
         if stop.reason == "error" and self._is_foreign:
@@ -201,7 +173,7 @@ class ResponsesWriter(ReplyWriter):
             response["incomplete_details"] = {"reason": reason}
         if not self._stream:
             return msgspec.json.encode(response)
-        return b"".join([*written, self._write_sse(f"response.{response['status']}", response=response)])
+        return b"".join([*written, self._write_sse(f"response.{response['status']}", {"response": response})])
 
     def _write_failure(self, status: int, message: str, kind: str | None) -> bytes:
         if not self._stream:
@@ -209,7 +181,7 @@ class ResponsesWriter(ReplyWriter):
         written = self._begin()
         response = self._finish_response("failed")
         response["error"] = {"code": kind or _ERROR_CODES.get(status, "server_error"), "message": message}
-        return b"".join([*written, self._write_sse("response.failed", response=response)])
+        return b"".join([*written, self._write_sse("response.failed", {"response": response})])
 
     def _finish_response(self, status: str) -> Wire:
         response = self._encode_response(status)
@@ -218,6 +190,9 @@ class ResponsesWriter(ReplyWriter):
         usage = self._shown_usage
         if usage is not None and (usage != Usage() or self.request is not None):
             response["usage"] = _encode_usage(usage)
+            if usage.tool_requests is not None:
+                response["tool_usage"] = {"web_search": {"num_requests": usage.tool_requests}}
+            response["service_tier"] = usage.tier or response["service_tier"]
         return response
 
     @property
@@ -239,49 +214,12 @@ class ResponsesWriter(ReplyWriter):
             "usage": None,
         }
 
-    def _write_sse(self, kind: str, **fields: Any) -> bytes:
+    def _write_sse(self, kind: str, fields: Wire) -> bytes:
         if not self._stream:
             return b""
         document = {"type": kind, "sequence_number": self._number, **fields}
         self._number += 1
         return b"event: %b\ndata: %b\n\n" % (kind.encode(), msgspec.json.encode(document))
-
-
-_TEXTS = (TextDelta, CommentaryDelta, ThinkingDelta, RefusalDelta)
-_encode_text = msgspec.json.Encoder().encode
-_NONE = -1
-
-
-class _MoreText:
-    """What is the same in all deltas of the open item, and the block whose text it is."""
-
-    def __init__(self) -> None:
-        self.text = self.thought = self.call = _NONE
-        self.head = self.place = b""
-        """A delta up to its number, and from there up to its text."""
-        self.pieces: list[str] = []
-
-    def clear(self) -> None:
-        """Forget the item: it is no longer the open one."""
-        self.text = self.thought = self.call = _NONE
-
-    def set(self, event: ItemEvent, item: OutputItem) -> None:
-        """Find them, once the first piece of the item is written."""
-        self.clear()
-        delta = item.delta if item.pieces else None
-        if delta is None:
-            return
-        kind, fields = delta
-        self.head = f'event: {kind}\ndata: {{"type":"{kind}","sequence_number":'.encode()
-        place = {"item_id": item.id, "output_index": item.index, **fields}
-        self.place = b",%b," % msgspec.json.encode(place)[1:-1] + b'"delta":'
-        self.pieces = item.pieces
-        if isinstance(event, TextDelta):
-            self.text = event.block
-        elif isinstance(event, ThinkingDelta):
-            self.thought = event.block
-        elif isinstance(event, ToolCallDelta):
-            self.call = event.block
 
 
 # Clients know these codes; some ask again after the first two.
@@ -306,12 +244,14 @@ def _sort_items(placed: Sequence[tuple[int, OutputItem]]) -> list[OutputItem]:
 def _encode_usage(usage: Usage) -> Wire:
     """Encode the counts by this dialect's names. Clients may count on every one, so one that is unknown is zero."""
     received, sent = usage.input or 0, usage.output or 0
+    cost = {} if usage.cost is None else {"cost": float(usage.cost)}
     return {
         "input_tokens": received,
         "input_tokens_details": {"cached_tokens": usage.cached or 0, "cache_write_tokens": usage.cache_written or 0},
         "output_tokens": sent,
         "output_tokens_details": {"reasoning_tokens": usage.thinking or 0},
         "total_tokens": received + sent if usage.total is None else usage.total,
+        **cost,
     }
 
 
@@ -386,11 +326,6 @@ class OutputItem:
         """The text so far."""
         return "".join(self.pieces)
 
-    @property
-    def delta(self) -> WireEvent | None:
-        """The event of a further piece of text, without the text; None if the item has no pieces."""
-        return None
-
     def can_go_on(self) -> bool:
         """Whether more of it may come after another item has begun."""
         return False
@@ -438,12 +373,7 @@ class _Message(OutputItem):
             if not self.pieces:
                 yield "response.content_part.added", {"content_index": 0, "part": self._encode_part("")}
             self.pieces.append(event.text)
-            kind, fields = self.delta
-            yield kind, {**fields, "delta": event.text}
-
-    @property
-    def delta(self) -> WireEvent:
-        return f"response.{self._kind}.delta", {"content_index": 0, **self._more}
+            yield f"response.{self._kind}.delta", {"content_index": 0, **self._more, "delta": event.text}
 
     def finish(self) -> Iterator[WireEvent]:
         if self.pieces:
@@ -478,12 +408,7 @@ class _Reasoning(OutputItem):
                     part = {"type": "summary_text", "text": ""}
                     yield "response.reasoning_summary_part.added", {"summary_index": 0, "part": part}
             self.pieces.append(event.text)
-            kind, fields = self.delta
-            yield kind, {**fields, "delta": event.text}
-
-    @property
-    def delta(self) -> WireEvent:
-        return f"response.{self._kind}.delta", self._index
+            yield f"response.{self._kind}.delta", {**self._index, "delta": event.text}
 
     @property
     def _kind(self) -> str:
@@ -528,20 +453,14 @@ class _Call(OutputItem):
             self._call_id, self._name = self._call_id or event.id, self._name or event.name
             if event.arguments:
                 self.pieces.append(event.arguments)
-                kind, fields = self.delta
-                yield kind, {**fields, "delta": event.arguments}
-
-    @property
-    def delta(self) -> WireEvent:
-        return f"response.{self._kind}_{self._field}.delta", {}
+                yield f"response.{self._kind}_{self._field}.delta", {"delta": event.arguments}
 
     def can_go_on(self) -> bool:
         return self._field == "arguments" and not has_all_arguments(self.pieces)
 
     def finish(self) -> Iterator[WireEvent]:
         if self._lacks_arguments:
-            kind, fields = self.delta
-            yield kind, {**fields, "delta": NO_ARGUMENTS}
+            yield f"response.{self._kind}_{self._field}.delta", {"delta": NO_ARGUMENTS}
             self.pieces.append(NO_ARGUMENTS)
         yield f"response.{self._kind}_{self._field}.done", {self._field: self.text}
 

@@ -1,14 +1,51 @@
-"""Restores `reasoning_details`: whole entries, each once, in the order of their numbers."""
+"""What a saved chat shows and a request does not: arguments and `reasoning_details` that were lost or changed.
+
+The doctor repairs what `check_saved` reports: `restore_details` returns the details as the server sent them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from asides.dialects.rulebook import Wire
+import msgspec
+
+from asides.dialects.openai_chat.rules.messages import ARGUMENTS
+from asides.dialects.openai_chat.rules.state import MODIFIED
+from asides.dialects.rulebook import BrokenRule, SavedHistory, Wire, as_objects
+from asides.values.parts import is_too_deep
 
 _TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary", "reasoning.encrypted": "data"}
 # openrouter.ai docs reasoning-tokens, 2026-06-25: in this format text is a signed block of the upstream.
 _SIGNED_FORMATS = ("anthropic-claude-v1",)
+
+
+def check_saved(items: Sequence[Wire], history: SavedHistory) -> Iterator[BrokenRule]:
+    """Yield the rules that the messages break for certain, though a request alone does not show it."""
+    for place, item in enumerate(items):
+        for number, call in enumerate(as_objects(item.get("tool_calls"))):
+            function = call.get("function")
+            if isinstance(function, dict) and not is_object(function.get("arguments")):
+                detail = f"the arguments of {function.get('name')} are not a JSON object"
+                yield ARGUMENTS.shown(f"messages[{place}].tool_calls[{number}]", detail)
+    if history.target.facts.replay_as != "details":
+        return
+    for place, item in enumerate(items):
+        details = item.get("reasoning_details")
+        if details and restore_details(details, item.get("reasoning")) != details:
+            detail = "the details are not whole, once and in their order"
+            yield MODIFIED.shown(f"messages[{place}].reasoning_details", detail)
+
+
+def is_object(given: Any) -> bool:
+    """Whether arguments are the JSON text of an object."""
+    if not isinstance(given, str):
+        return False
+    try:
+        encoded = given.encode()
+        return not is_too_deep(encoded) and isinstance(msgspec.json.decode(encoded), dict)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return False
 
 
 def restore_details(details: Any, beside: Any = None) -> list[Wire] | None:
