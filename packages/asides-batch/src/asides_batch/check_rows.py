@@ -124,8 +124,8 @@ def _add_up(estimator: RequestEstimator, database: Database, ledger: Ledger, sum
     while claims := database.run(work).claims:
         for claim in claims:
             question = decode_request(claim.request, claim.number)
-            tokens, cost = estimator.estimate_input(question, len(claim.request))
-            estimate = estimator.estimate_question(question, len(claim.request))
+            tokens, cost = estimator.estimate_input(question, claim.request)
+            estimate = estimator.estimate_question(question, claim.request)
             sums.tokens += tokens
             sums.output = _plus(sums.output, estimate.most_output)
             sums.cost = _plus(sums.cost, cost)
