@@ -1,6 +1,6 @@
 """`open_job`: opens a batch of a ledger as a `BatchJob`, with a client of its own. `JobSetup`: what a process needs.
 
-A run opens one (batch_core), and so does each process that takes part in it (ray_actor).
+A run opens one (any_batch), and so does each process that takes part in it (ray_actor).
 """
 
 from __future__ import annotations

@@ -39,10 +39,9 @@ def begin(folder: Path, server: Stage, rows: int, **options: Any) -> tuple[JobSe
     batch = asides_batch.Batch(
         [f"row {n}" for n in range(rows)], output=folder / "out.jsonl", model=MODEL, base_url=server.url, **options
     )
-    core = batch._core
-    record, own = core._begin()
+    record, own = batch._begin()
     batch.close()
-    return JobSetup(core.place, core.ledger.name, record.version, Settings(), (), own), record
+    return JobSetup(batch._place, batch._ledger.name, record.version, Settings(), (), own), record
 
 
 def read_batch(folder: Path) -> asides_batch.BatchStatus:
