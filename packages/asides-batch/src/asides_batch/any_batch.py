@@ -24,7 +24,7 @@ from asides.providers.batch_facts import require_batch_facts
 from asides.providers.provider import Provider
 from asides.settings import Settings, load_settings
 from asides.values.errors import ConfigError
-from asides_batch.batch_job import BatchJob, build_changed_error, find_runner
+from asides_batch.batch_job import BatchJob, JobSetup, build_changed_error, find_runner, open_job
 from asides_batch.batch_plan import BatchPlan, RunSettings, decode_plan, encode_plan, read_plan
 from asides_batch.batch_status import BatchStatus, build_status
 from asides_batch.check_rows import BatchCheck, check_rows
@@ -35,7 +35,6 @@ from asides_batch.ledger import Ledger, list_records
 from asides_batch.ledger_tables import open_ledger_database
 from asides_batch.ledger_values import BatchRecord, Via, create_record
 from asides_batch.load_rows import RowSource, load_rows, spool
-from asides_batch.open_job import JobSetup, open_job
 from asides_batch.read_status import read_status
 
 RowsLike: TypeAlias = "str | os.PathLike[str] | Iterable[Any]"

@@ -15,9 +15,9 @@ import pytest
 import asides
 import asides_batch
 from asides.settings import Settings
+from asides_batch.batch_job import JobSetup
 from asides_batch.leases import has_ended, name_machine
 from asides_batch.ledger_values import BatchRecord
-from asides_batch.open_job import JobSetup
 from asides_batch.ray_actor import DROP, FINISH, Coordinator, Invitation, take_share
 from asides_stage.stage import Fail, OpenStage, Stage
 from tests.batch.test_live_runner import Counting
