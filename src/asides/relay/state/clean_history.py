@@ -1,4 +1,4 @@
-"""Remove the envelopes of a relay from a saved history, for people who leave it: `clean_document`, for JSON of any format.
+"""Remove the envelopes of a relay from a saved history of any format, for people who leave it: `clean_document`.
 
 Only opaque fields are touched: a text or a tool's argument that looks like an envelope stays.
 """
