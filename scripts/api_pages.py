@@ -107,6 +107,12 @@ THEMES = {
         "end](../web.md#vercels-ai-sdk-and-ag-ui) is the guide.",
         (),
     ),
+    "gateway": Theme(
+        "Gateway",
+        "A gateway inside your own program: `import asides_gateway`. [Gateway](../gateway.md#from-a-program) is the "
+        "guide.",
+        (),
+    ),
     "testing": Theme(
         "Testing",
         "The offline stage, and the suite that checks a provider: `from asides_stage import Stage`. "
@@ -122,6 +128,7 @@ _CLIENTS = {
 }
 _STAGE = ROOT / "packages" / "asides-stage" / "src" / "asides_stage"
 _BATCH = ROOT / "packages" / "asides-batch" / "src" / "asides_batch"
+_GATEWAY = ROOT / "packages" / "asides-gateway" / "src" / "asides_gateway"
 
 
 def find_theme(module: str) -> str:
@@ -145,7 +152,8 @@ def collect_names(names_by_module: Mapping[str, str]) -> dict[str, list[str]]:
     pages["calling"] += ["asides.aio", "asides.options.Options"]
     pages["drop-in-clients"] += _CLIENTS
     pages["front-ends"].append("asides.ui")
-    pages["batches"] += [f"asides_batch.{name}" for name in read_exported(_BATCH / "__init__.py")]
+    for page, home in (("batches", _BATCH), ("gateway", _GATEWAY)):
+        pages[page] += [f"{home.name}.{name}" for name in read_exported(home / "__init__.py")]
     for folder in ("stage", "conformance"):
         pages["testing"] += [f"asides_stage.{name}" for name in read_exported(_STAGE / folder / "__init__.py")]
     return {page: sorted(names, key=_order) for page, names in pages.items()}

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from environment import ROOT, find_python, install
 
-LIMIT_MEGABYTES = 6.0
+LIMIT_MEGABYTES = 7.0
 LIMIT_PACKAGES = 5
 _INSTALLERS = ("pip", "setuptools")
 _MEASURE = """

@@ -14,6 +14,7 @@ import pytest
 
 import asides
 import asides_batch
+import asides_gateway
 import asides_stage
 from asides.agents.config import AgentOptions
 from asides.options import OPTIONS
@@ -138,7 +139,9 @@ def test_the_api_reference_lists_every_public_name_once() -> None:
     listed = re.findall(r"^::: ([\w.]+)$", "\n".join(pages.values()), re.MULTILINE)
     public = [f"asides.{name}" for name in asides.__all__ if name != "__version__"]
     clients = [f"asides.{name}" for name in ("openai", "anthropic", "langchain")]
-    others = [f"{module.__name__}.{name}" for module in (asides_batch, asides_stage) for name in dir(module)]
+    others = [
+        f"{module.__name__}.{name}" for module in (asides_batch, asides_gateway, asides_stage) for name in dir(module)
+    ]
     assert sorted(listed) == sorted([*public, "asides.options.Options", *clients, *others])
 
 

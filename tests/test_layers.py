@@ -378,6 +378,19 @@ def test_providers_are_known_by_name_only_in_their_room(source: Source) -> None:
 
 
 @for_each_source
+def test_forks_are_noticed_in_one_module(source: Source) -> None:
+    """Other modules use `ForkGuard` and `call_in_children`: a comparison of ids is easily forgotten."""
+    if source.where != "values/fork_guard.py":
+        found = [
+            f"{node.lineno} {ast.unparse(node)}"
+            for node in source.nodes
+            if (isinstance(node, ast.Compare) and "os.getpid()" in ast.unparse(node))
+            or (isinstance(node, ast.Attribute) and node.attr == "register_at_fork")
+        ]
+        assert found == []
+
+
+@for_each_source
 def test_a_module_says_what_it_is_and_is_named_for_it(source: Source) -> None:
     assert ast.get_docstring(source.tree), f"{source.where} opens with no line saying what it is"
     assert not _EMPTY_NAMES & set(source.module.split(".")), f"{source.where} is named for no concept"

@@ -13,7 +13,7 @@ import pytest
 
 import asides
 from asides import packages
-from asides.cli.arguments import COMMANDS, list_commands
+from asides.cli.arguments import COMMANDS, format_help, list_commands
 from asides.packages import EXTRAS, MOVED
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -51,12 +51,13 @@ def test_a_command_of_a_missing_package_says_what_installs_it(command: str, bare
         )
 
 
-def test_the_help_lists_what_is_installed(bare: Run) -> None:
+def test_the_help_lists_what_is_installed_and_what_installs_the_rest(bare: Run) -> None:
     done = bare("--help")
     listed = done.stdout.partition("options:")[0]
     assert done.returncode == 0
     assert [name for name in COMMANDS if f"\n  {name} " not in listed] == []
-    assert [name for name in EXTRAS if f"\n  {name} " in listed] == []
+    assert [name for name, extra in EXTRAS.items() if f"\n  {name:<10} (needs asides[{extra}])\n" not in listed] == []
+    assert "(needs " not in format_help()
     assert set(list_commands()) == {*COMMANDS, *EXTRAS}
 
 
@@ -67,9 +68,15 @@ def test_without_the_stage_its_variable_says_what_installs_it(bare: Run) -> None
 
 
 def test_the_check_of_servers_comes_with_the_gateway(bare: Run) -> None:
-    done = bare("doctor")
+    done = bare("doctor", ASIDES_STORE="postgresql://user@127.0.0.1/asides")
     assert done.returncode == 2
     assert "pip install 'asides[gateway]'" in done.stderr
+
+
+def test_without_servers_to_check_the_doctor_wants_a_file(bare: Run) -> None:
+    done = bare("doctor")
+    assert done.returncode == 2
+    assert done.stderr == "asides: there is no history. Name its file; `-` reads standard input.\n"
 
 
 @pytest.mark.parametrize("name", MOVED)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asides.cli.edit_toml import format_value, parse_name, remove_table, set_value, unset_value
+from asides.cli.edit_toml import parse_name, remove_table, set_value, unset_value
 from asides.values.errors import ConfigError
 
 TEXT = """\
@@ -132,7 +132,7 @@ def test_what_is_not_there_cannot_be_removed() -> None:
     ["", "a\nb\t\x00\x1f\x7f\\\"'", "schön 🙂", True, -3, 1.5, 1e300, float("inf"), [], ["a", 1], {"a b": {"c": []}}],
 )
 def test_every_value_reads_back(value: Any) -> None:
-    assert tomllib.loads(f"x = {format_value(value)}")["x"] == value
+    assert tomllib.loads(set_value("", ("x",), value))["x"] == value
 
 
 # Pieces of documents: statements of the top, and tables.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from asides.database import Queries, Query, QueryMany
+from asides.database import Queries, Query, QueryMany, StoreError
 from asides.database.postgres import PostgresDatabase
 from asides.database.postgres_url import describe_url
 
@@ -41,6 +41,24 @@ async def test_event_loops_run_the_same_work(postgres_url: str) -> None:
         await database.run_async(fail, durable=False)
     assert await database.run_async(count, writes=False) == 2
     await database.close_async()
+
+
+def divide(secret: str) -> Queries[None]:
+    yield Query("SELECT 1 / 0, ?", (secret,))
+
+
+def convert(secret: str) -> Queries[None]:
+    yield Query("SELECT CAST(CAST(? AS text) AS integer)", (secret,))
+
+
+def test_work_that_fails_is_explained_in_the_words_of_the_server_without_values(postgres_url: str) -> None:
+    database = PostgresDatabase(postgres_url)
+    with pytest.raises(StoreError, match=r"failed: division by zero \(22012\)\. Check its log\."):
+        database.run(lambda: divide("a secret"), writes=False)
+    with pytest.raises(StoreError, match=r'failed: invalid input syntax for type integer: "…" \(22P02\)') as caught:
+        database.run(lambda: convert("a secret"), writes=False)
+    assert "secret" not in str(caught.value)
+    database.close()
 
 
 def test_a_name_without_user_and_password() -> None:

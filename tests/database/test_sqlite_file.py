@@ -5,7 +5,11 @@ What stores promise through it is in test_sqlite, test_together and tests/relay/
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
+import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Literal
@@ -129,3 +133,45 @@ def test_the_log_is_emptied(tmp_path: Path) -> None:
     assert (tmp_path / "a.db-wal").stat().st_size == 0
     file.close()
     Tables().open(":memory:").empty_log()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+@pytest.mark.parametrize("moment", ["the pool is locked", "a transaction is open"])
+def test_a_forked_child_waits_for_no_lock_and_uses_no_connection_of_its_parent(tmp_path: Path, moment: str) -> None:
+    file = Tables().open(tmp_path / "a.db")
+    file.transact(WRITE, lambda connection: insert(connection, 1))
+    inherited: list[sqlite3.Connection] = []
+
+    def fork(connection: sqlite3.Connection | None = None) -> int:
+        inherited.extend([connection] if connection is not None else file._pool._idle)
+        return os.fork()
+
+    if moment == "the pool is locked":
+        lock, done = file._pool._lock, threading.Event()
+
+        def hold() -> None:
+            with lock:
+                done.wait(5)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        while not lock.locked():
+            time.sleep(0.01)
+        child = fork()
+        if child:
+            done.set()
+            holder.join()
+    else:
+        child = file.transact(READ, fork)
+    if child == 0:
+        signal.alarm(5)
+        code = 1
+        try:
+            own = file.transact(READ, lambda connection: connection)
+            file.transact(WRITE, lambda connection: insert(connection, 2))
+            code = 0 if inherited and own not in inherited else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert file.transact(READ, list_numbers) == [1, 2]

@@ -313,6 +313,22 @@ def test_a_forked_process_does_not_end_the_parents_response(transport: HttpTrans
         assert read_all(response) == b"two"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_keeps_no_connection_that_was_in_use_at_the_fork() -> None:
+    pool, route, pair = ConnectionPool(), Route(False, "h", 80, None), socket.socketpair()
+    connection = Connection(pair[0], route)
+    child = os.fork()
+    if child == 0:
+        had_none = pool.take(route) is None
+        pool.give(connection)
+        os._exit(0 if had_none and pool.take(route) is None else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    pool.give(connection)
+    assert pool.take(route) is connection
+    pair[1].close()
+
+
 def test_sweeping_idle_connections_does_not_look_at_one_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another thread takes it at that moment; looking at it would wait for its response."""
     pool, route, pairs = ConnectionPool(), Route(False, "h", 80, None), [socket.socketpair() for _ in range(2)]

@@ -20,7 +20,7 @@ from asides.cli.parse_arguments import (
 )
 from asides.cli.service_arguments import declare_connect, declare_doctor, declare_keys, declare_probe
 from asides.packages import COMMANDS as GROUP
-from asides.packages import list_entries, load_entry
+from asides.packages import EXTRAS, list_entries, load_entry
 
 # --- ask, chat, explain -----------------------------------------------------------------------------------------------
 
@@ -397,12 +397,14 @@ def format_help() -> str:
 
 
 def _format_commands() -> str:
-    """The commands in their groups; at the end those that no group names, which other packages may bring."""
+    """The commands in their groups, also those whose package is missing; at the end those that no group names."""
     commands = list_commands()
     grouped = {name for names in _GROUPS.values() for name in names}
     groups = {**_GROUPS, "more": tuple(name for name in commands if name not in grouped)}
     lists = {
-        title: format_list((name, commands[name].summary) for name in names if name in commands)
+        title: format_list(
+            (name, commands[name].summary if name in commands else f"(needs asides[{EXTRAS[name]}])") for name in names
+        )
         for title, names in groups.items()
     }
     return "".join(f"{title}:\n{listed}\n" for title, listed in lists.items() if listed)

@@ -82,9 +82,11 @@ def _choose_code(found: Diagnosis, *, is_fixed: bool) -> Exit:
 def _check_servers(settings: Settings, arguments: Namespace, terminal: Terminal) -> int:
     given = [arguments.to, arguments.fix, arguments.origin, arguments.base_url, arguments.thinking]
     if any(value is not None for value in given) or arguments.other_account or arguments.format != "auto":
-        raise ConfigError("there is no history. Name its file; `-` reads standard input.")
+        raise _build_no_file_error()
     check_servers = load_entry(PARTS, "check_servers")
     if check_servers is None:
+        if settings.store is None and settings.gateway.redis is None:
+            raise _build_no_file_error()
         raise explain_missing("a check of the servers", "gateway")
     checks = check_servers(settings.store, settings.gateway.redis)
     is_sound = all(each.is_sound for each in checks)
@@ -100,6 +102,10 @@ def _check_servers(settings: Settings, arguments: Namespace, terminal: Terminal)
             lines.insert(0, f"store: none is set; SQLite files in {find_state_folder(os.environ)} are used")
         print_lines(terminal, map(escape_controls, lines))
     return Exit.DONE if is_sound else Exit.UNEXPECTED
+
+
+def _build_no_file_error() -> ConfigError:
+    return ConfigError("there is no history. Name its file; `-` reads standard input.")
 
 
 # --- the repaired file ------------------------------------------------------------------------------------------------

@@ -76,11 +76,6 @@ def remove_table(text: str, path: Path) -> str:
     return _remove(text, before, path) if isinstance(look_up(before, path), dict) else text
 
 
-def format_value(value: Any) -> str:
-    """A value as TOML writes it, on one line."""
-    return _build_item(value).as_string()
-
-
 def _split_sections(text: str) -> list[str]:
     """The text before the first header, and the text of each header with the comment above it. Each is a document."""
     sections: list[str] = []

@@ -7,7 +7,6 @@ error at once, until the server answers again.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 import weakref
@@ -20,6 +19,7 @@ from asides.database.postgres_deadlines import Deadlines, cut
 from asides.database.postgres_outage import Outage
 from asides.database.postgres_url import SCHEMA, describe_url, is_postgres_url, read_url
 from asides.values.errors import ConfigError
+from asides.values.fork_guard import call_in_children
 
 if TYPE_CHECKING:
     from asides.database.postgres_attempts import Attempts
@@ -57,21 +57,19 @@ class PostgresDatabase:
         self._async_pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[bool, AsyncPool]]
         self._async_pools = weakref.WeakKeyDictionary()
         self._prepare_process()
+        call_in_children(self._prepare_process)
 
     def _prepare_process(self) -> None:
         """Make locks and pools for this process. After a fork the old ones belong to the parent."""
         self._inherited += [self._pools, self._async_pools]
         self._pools, self._async_pools = {}, weakref.WeakKeyDictionary()
         self._lock, self._deadlines, self._outage = threading.Lock(), Deadlines(), Outage(self._url)
-        self._process = os.getpid()
 
     def _begin(self, patience: float | None, *, writes: bool, durable: bool, repeatable: bool) -> tuple[Attempts, Any]:
         """The attempts to run work, and the settings that a transaction begins with where a connection keeps none."""
         from asides.database.postgres_attempts import Attempts
         from asides.database.postgres_pools import write_settings
 
-        if self._process != os.getpid():
-            self._prepare_process()
         patience = self._patience if patience is None else patience
         attempts = Attempts(self.name, self._outage, patience, writes=writes, repeatable=repeatable)
         return attempts, write_settings(patience, durable)
@@ -148,8 +146,6 @@ class PostgresDatabase:
 
     def close(self) -> None:
         """Close the connections of threads. A later call opens new ones."""
-        if self._process != os.getpid():
-            self._prepare_process()
         self._outage.close()
         with self._lock:
             pools, self._pools = list(self._pools.values()), {}

@@ -9,7 +9,7 @@ import psycopg_pool
 from psycopg import errors
 
 from asides.database import StoreError, StoreUnavailable
-from asides.database.postgres_outage import Outage
+from asides.database.postgres_outage import Outage, describe_problem
 
 _MOST_ATTEMPTS = 5
 _CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
@@ -75,7 +75,7 @@ class Attempts:
         elif isinstance(problem, errors.InsufficientPrivilege):
             raise StoreError(explain_missing_right(self._name)) from None
         raise StoreError(
-            f"the database {self._name} failed: {type(problem).__name__} ({problem.sqlstate}). Check its log."
+            f"the database {self._name} failed: {describe_problem(problem)} ({problem.sqlstate}). Check its log."
         ) from None
 
     def _raise_lost(self, problem: psycopg.Error, has_time: bool) -> None:

@@ -186,6 +186,12 @@ def quote_failure(name: str, problem: Exception, *, was_open: bool = False) -> S
     return _build_error(name, f"says: {words}")
 
 
+def describe_problem(problem: Exception) -> str:
+    """What the server says of work that failed, without values; the name of the error if it says nothing."""
+    words = _find_words(problem)
+    return type(problem).__name__ if words is None else _hide_values(words)
+
+
 def _build_error(name: str, reason: str) -> StoreUnavailable:
     return StoreUnavailable(f"the database {name} {reason}. {_ADVICE.get(reason, _USUAL_ADVICE)}.")
 

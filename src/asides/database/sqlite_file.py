@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from asides.database import StoreError
+from asides.values.fork_guard import ForkGuard, call_in_children
 
 if TYPE_CHECKING:
     import sqlite3
@@ -158,14 +159,15 @@ class _Pool:
         self._single = threading.Lock() if single else None
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
-        self._process = os.getpid()
         self._inherited: list[sqlite3.Connection] = []
+        call_in_children(self._abandon_inherited)
 
     @contextmanager
     def connection(self) -> Generator[sqlite3.Connection, None, None]:
         """A connection for use inside the block."""
         import sqlite3
 
+        forks = ForkGuard()
         if self._single is not None:
             self._single.acquire()
         try:
@@ -177,12 +179,12 @@ class _Pool:
                 if self._single is None and not _is_busy(problem):
                     connection.close()
                 else:
-                    self._give_back(connection)
+                    self._give_back(connection, forks)
                 raise
             except BaseException:
-                self._give_back(connection)
+                self._give_back(connection, forks)
                 raise
-            self._give_back(connection)
+            self._give_back(connection, forks)
         finally:
             if self._single is not None:
                 self._single.release()
@@ -190,31 +192,31 @@ class _Pool:
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
-            self._abandon_inherited()
             idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
     def _take(self) -> sqlite3.Connection:
         with self._lock:
-            self._abandon_inherited()
             if self._idle:
                 return self._idle.pop()
         return self._connect()
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def _give_back(self, connection: sqlite3.Connection, forks: ForkGuard) -> None:
         with self._lock:
-            if self._process == os.getpid() and len(self._idle) < _IDLE_CONNECTIONS:
+            if forks.is_in_child:
+                self._inherited.append(connection)
+                return
+            if len(self._idle) < _IDLE_CONNECTIONS:
                 self._idle.append(connection)
                 return
         connection.close()
 
     def _abandon_inherited(self) -> None:
         """Abandon connections after a fork: they belong to the parent process and must not be used or closed here."""
-        if self._process != os.getpid():
-            self._inherited += self._idle
-            self._idle = []
-            self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._inherited += self._idle
+        self._idle = []
 
 
 def _open(

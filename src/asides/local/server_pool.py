@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 
 from asides.local.child_process import Child, find_model_file, plan_server, start
 from asides.transports.launch import RunningServer
 from asides.values.errors import ConfigError
+from asides.values.fork_guard import call_in_children
 
 
 class _Slot:
@@ -95,5 +95,4 @@ def _forget_servers() -> None:
 
 
 atexit.register(stop)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_servers)
+call_in_children(_forget_servers)

@@ -7,42 +7,35 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from asides.flows.call import Call
+from asides.flows.cost_bounds import (
+    estimate_input,
+    estimate_output,
+    find_most_cost,
+    find_most_output,
+    list_priced_names,
+    may_write_for_hour,
+)
 from asides.flows.steps import Flow
-from asides.history.trim import CHARACTERS_PER_TOKEN, RequestCounter
-from asides.providers.provider import Target
 from asides.relay.allowed_models import find_more_models
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_request import CallerLimits
 from asides.relay.steps import ReserveUse, SettleUse, Use
 from asides.values.errors import AsidesError, IdleTimeout, ProtocolError
-from asides.values.messages import Prompt
-from asides.values.parts import File, Image, Part, ToolResult
 from asides.values.reply import Reply
-from asides.values.traits import HAS_MEDIA, find_traits
 from asides.values.usage import Usage, find_cost
 
 _log = logging.getLogger("asides")
 
-MOST_OUTPUT = 32_768
-"""The tokens that a reply may have for its budget, if neither its request nor its model says how many."""
 _USUAL_OUTPUT, _LIKELY_OUTPUT = 1_000, 4_096
 """The output tokens that the limit by the minute expects: if the request sets no limit, and at most. The count is
 corrected later."""
-_BYTES_PER_TOKEN = 3
-"""Fewer than most texts have, so that an estimate is too high rather than too low."""
-_OVERHEAD = 64
-_PICTURE_TOKENS = 5_000
-"""The tokens of a picture at most, at most hosts."""
-_MOST_INPUT = 200_000
-"""The tokens that a model reads at most, if nobody says how many."""
 _TOKENS_PER_SECOND = 150
 """How many tokens a model may write in a second unseen: providers hide thinking, and charge for it."""
 _USUAL_TIERS = frozenset({"auto", "default", "standard", "standard_only", "flex", "scale", "on_demand"})
@@ -84,7 +77,9 @@ class MeteredUse:
             likely = min(prompt.max_tokens or _USUAL_OUTPUT, _LIKELY_OUTPUT) * replies
         if limits.has_budget:
             self._most = find_most_output(prompt, target) * replies
-            self._bound = find_most(target, self._input, self._most, writes_for_hour=_may_write_for_hour(prompt, body))
+            self._bound = find_most_cost(
+                target, self._input, self._most, writes_for_hour=may_write_for_hour(prompt.cache, body)
+            )
             if self._bound is None:
                 raise refuse_unpriced(call.model)
         problem = yield ReserveUse(call.model, self._input + likely, self._bound, self.find_used, lost or Decimal())
@@ -180,109 +175,11 @@ class MeteredUse:
         if self._call is None or not self._limits.has_budget:
             return Use(tokens, None, is_estimate)
         target = self._call.target
-        cost = find_cost(usage, [name for name in (*models, *_list_names(target)) if name], target.provider.prices)
+        cost = find_cost(
+            usage, [name for name in (*models, *list_priced_names(target)) if name], target.provider.prices
+        )
         # Whoever could not price it has priced what it may cost at most.
         return Use(tokens, self._bound if cost is None else cost.amount, is_estimate or cost is None)
-
-
-# --- estimates --------------------------------------------------------------------------------------------------------
-
-
-def estimate_input(prompt: Prompt, target: Target, body: bytes) -> int:
-    """The tokens that a request sends: rather too many. `body`: the caller's, for one that cannot be counted."""
-    try:
-        # The bytes of other scripts are more than their characters.
-        counted = RequestCounter(prompt, target)(prompt.messages) * CHARACTERS_PER_TOKEN
-    except AsidesError:
-        counted = len(body)
-    else:
-        counted += sum(_count_wide(message.text) for message in prompt.messages)
-    return counted // _BYTES_PER_TOKEN + _OVERHEAD + _estimate_media(prompt, target)
-
-
-def _estimate_media(prompt: Prompt, target: Target) -> int:
-    """The tokens of pictures and files beyond those that a counter counts: what a model reads at most of one whose size
-    nobody knows here, since only an address or an id is sent.
-    """
-    most, tokens = target.rule.context or _MOST_INPUT, 0
-    if not find_traits(prompt.messages) & HAS_MEDIA:
-        return 0
-    for part in _list_parts(prompt):
-        if isinstance(part, Image):
-            tokens += _PICTURE_TOKENS
-        elif isinstance(part, File) and part.data is None:
-            tokens += most
-        elif isinstance(part, File) and not part.media_type.startswith("text/"):
-            tokens += len(part.data or b"") // _BYTES_PER_TOKEN
-    return min(tokens, most)
-
-
-def _list_parts(prompt: Prompt) -> Iterator[Part]:
-    for message in prompt.messages:
-        for part in message.parts:
-            yield part
-            if isinstance(part, ToolResult) and not isinstance(part.content, str):
-                yield from part.content
-
-
-def _count_wide(text: str) -> int:
-    return 0 if text.isascii() else len(text.encode(errors="surrogatepass")) - len(text)
-
-
-def estimate_output(reply: Reply) -> int:
-    """The tokens of what has arrived of a reply."""
-    texts = [reply.text, reply.commentary, reply.thinking.text]
-    texts += [call.raw_arguments or str(call.arguments) for call in reply.tool_calls]
-    return sum(len(text.encode(errors="surrogatepass")) for text in texts) // _BYTES_PER_TOKEN
-
-
-def find_most_output(prompt: Prompt, target: Target) -> int:
-    """The tokens that a reply has at most: as the request says, or its model; otherwise a bound of ours."""
-    if prompt.max_tokens is not None and prompt.max_tokens > 0:
-        return prompt.max_tokens  # Some servers take one below as none.
-    # A reply is also a part of the context.
-    return min(limit for limit in (target.rule.max_output, target.rule.context, MOST_OUTPUT) if limit)
-
-
-def find_most(target: Target, sent: int, received: int, *, writes_for_hour: bool = False) -> Decimal | None:
-    """The most that a request may cost; None if no price is known. `writes_for_hour`: a cache may keep its input for an
-    hour.
-    """
-    return _find_most(tuple(_list_names(target)), target.provider.prices, _round_up(sent), received, writes_for_hour)
-
-
-@lru_cache(maxsize=4096)
-def _find_most(names: tuple[str, ...], prices: str, sent: int, received: int, writes_for_hour: bool) -> Decimal | None:
-    """Kept, since looking a price up takes a millisecond."""
-    # Writing to a cache may cost more than sending.
-    usages = [Usage(sent, received), Usage(sent, received, cache_written=sent)]
-    if writes_for_hour:
-        usages.append(Usage(sent, received, cache_written=sent, cache_written_hour=sent))
-    costs = [cost.amount for usage in usages if (cost := find_cost(usage, names, prices)) is not None]
-    return max(costs, default=None)
-
-
-def _may_write_for_hour(prompt: Prompt, body: bytes) -> bool:
-    """Whether a request may ask a cache to keep something for an hour. The word may be escaped, so that it is taken for
-    one where any character is.
-    """
-    return isinstance(prompt.cache, str) or b"1h" in body or b"\\u00" in body
-
-
-def forget_prices() -> None:
-    """Look prices up again: some depend on the time of day."""
-    _find_most.cache_clear()
-
-
-def _round_up(tokens: int) -> int:
-    """A few per cent more, so that requests of about one length have one price."""
-    step = 1 << max(0, tokens.bit_length() - 5)
-    return -(-tokens // step) * step
-
-
-def load_prices() -> None:
-    """Load the table of prices, so that no request waits for it."""
-    find_cost(Usage(1, 1), ("any",), "any")
 
 
 def _refuse_unknown_cost(extra: Mapping[str, Any]) -> None:
@@ -336,10 +233,6 @@ def _read_usage(body: bytes) -> Usage:
     counts = [found.get(name, 0 if name == "completion_tokens" else None) for name in names]
     sent, received = (count if type(count) is int and count >= 0 else None for count in counts)
     return Usage(sent, received)
-
-
-def _list_names(target: Target) -> list[str]:
-    return [name for name in (target.family, target.model) if name]
 
 
 def _count_replies(extra: Mapping[str, Any]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import queue
 import threading
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Generator, Iterable, Iterator
@@ -18,6 +17,7 @@ from asides.transports.protocols import AsyncTransport, Transport
 from asides.transports.sync import Stream
 from asides.transports.tool_executor import start_thread
 from asides.values.errors import AsidesError
+from asides.values.fork_guard import ForkGuard
 from asides.values.reply import Reply
 from asides.values.result import Result
 
@@ -80,7 +80,7 @@ def _answer(
     calls: Iterator[Build], transport: Transport, batch: OpenQuestions, ended: _Ended
 ) -> Generator[tuple[int, object], None, None]:
     running: dict[int, Stream[Any] | RunStream[Any] | None] = {}
-    process = os.getpid()
+    forks = ForkGuard()
     try:
         while True:
             while batch.has_room_for_more:
@@ -103,7 +103,7 @@ def _answer(
             if not running:
                 batch.end()
                 return
-            outcome = _wait(ended, process)
+            outcome = _wait(ended, forks)
             if outcome is None:
                 return
             del running[outcome[0]]
@@ -143,11 +143,11 @@ def _ask(index: int, stream: Stream[Any] | RunStream[Any], ended: _Ended) -> Non
     ended.put((index, outcome))
 
 
-def _wait(ended: _Ended, process: int) -> tuple[int, _Outcome] | None:
+def _wait(ended: _Ended, forks: ForkGuard) -> tuple[int, _Outcome] | None:
     while True:
         with suppress(queue.Empty):
             return ended.get(timeout=_POLL_SECONDS)
-        if process != os.getpid():
+        if forks.is_in_child:
             raise RuntimeError("the process was forked while questions were open, and only its parent has the threads.")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from contextlib import suppress
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from weakref import finalize
+
+from asides.values.fork_guard import ForkGuard, call_in_children
 
 if TYPE_CHECKING:
     import ssl
@@ -35,13 +36,13 @@ class Route(NamedTuple):
 class Connection:
     """A connected socket and its TLS layers, outermost first. A forgotten connection is closed without a warning."""
 
-    __slots__ = ("__weakref__", "_close", "_layers", "_process", "ended", "idle_since", "route", "sock")
+    __slots__ = ("__weakref__", "_close", "_forks", "_layers", "ended", "idle_since", "route", "sock")
 
     def __init__(self, sock: socket.socket, route: Route) -> None:
         self.sock = sock
         self.route = route
         self.idle_since = 0.0
-        self._process = os.getpid()
+        self._forks = ForkGuard()
         self.ended = False
         """Whether the peer announced the end inside TLS, so that the socket need not be read."""
         self._layers: list[TlsLayer] = []
@@ -80,12 +81,17 @@ class Connection:
             pass
         return True
 
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it belongs to the parent of this process."""
+        return self._forks.is_in_child
+
     def shut(self) -> None:
         """End both directions, which wakes a thread or task that waits for the socket.
 
         Not in a forked child: that would also end the parent's connection.
         """
-        if self._process == os.getpid():
+        if not self.is_inherited:
             with suppress(OSError):
                 self.sock.shutdown(socket.SHUT_RDWR)
 
@@ -153,15 +159,12 @@ class ConnectionPool:
 
     def __init__(self) -> None:
         self._idle: dict[Route, list[Connection]] = {}
-        self._process = os.getpid()
         self._next_sweep = 0.0
+        # Closing the parent's sockets in a forked child leaves the parent's copies open.
+        call_in_children(self.close)
 
     def take(self, route: Route) -> Connection | None:
         """The most recently used idle connection that still works, or None."""
-        if self._process != os.getpid():
-            # The sockets are shared with the parent. Closing them here leaves its copies open.
-            self.close()
-            self._process = os.getpid()
         idle = self._idle.get(route)
         while idle:
             with suppress(IndexError):  # Another thread may take the last one.
@@ -179,7 +182,7 @@ class ConnectionPool:
             self._next_sweep = now + _KEEP_ALIVE_SECONDS
             self._sweep(now)
         idle = self._idle.setdefault(connection.route, [])
-        if len(idle) >= _MAX_IDLE:
+        if len(idle) >= _MAX_IDLE or connection.is_inherited:
             connection.close()
         else:
             idle.append(connection)

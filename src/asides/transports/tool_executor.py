@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from asides.agents.tools.executor import Job, JobOutcome, Raised, Returned, TimedOut
+from asides.values.fork_guard import ForkGuard, call_in_children
 from asides.values.parts import ToolCall
 
 # How often to check, in seconds, whether another thread has closed the stream.
@@ -75,7 +76,7 @@ def _compute_wait(running: dict[int, _Worker]) -> float:
 class _Worker:
     """One job in its own thread, with an event loop if it returns an awaitable."""
 
-    __slots__ = ("_abandoned", "_began", "_ended", "_lock", "_number", "_process", "_task", "deadline", "job")
+    __slots__ = ("_abandoned", "_began", "_ended", "_forks", "_lock", "_number", "_task", "deadline", "job")
 
     def __init__(self, number: int, job: Job, ended: queue.SimpleQueue[tuple[int, JobOutcome]]) -> None:
         self._number = number
@@ -83,7 +84,7 @@ class _Worker:
         self._ended = ended
         self._began = time.monotonic()
         self.deadline = None if job.timeout is None else self._began + job.timeout
-        self._process = os.getpid()
+        self._forks = ForkGuard()
         self._lock = threading.Lock()
         self._abandoned = False
         self._task: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
@@ -96,22 +97,18 @@ class _Worker:
     @property
     def is_over(self) -> bool:
         """Whether there is nothing to wait for: the job is late, or this is a forked child, without its thread."""
-        return (self.deadline is not None and self.deadline <= time.monotonic()) or self._is_elsewhere
-
-    @property
-    def _is_elsewhere(self) -> bool:
-        return self._process != os.getpid()
+        return (self.deadline is not None and self.deadline <= time.monotonic()) or self._forks.is_in_child
 
     def give_up(self) -> JobOutcome:
         """Stop waiting for a job that is over; return its outcome."""
         self.abandon()
-        if self._is_elsewhere:
+        if self._forks.is_in_child:
             return Raised(RuntimeError("the process was forked while the tool ran, and only its parent has the thread"))
         return TimedOut(self.seconds)
 
     def abandon(self) -> None:
         """Stop waiting for the job. What it awaits is cancelled; a blocking function runs to its end."""
-        if self._is_elsewhere:
+        if self._forks.is_in_child:
             return  # The lock may be held for ever, and the loop is the parent's.
         with self._lock:
             self._abandoned = True
@@ -393,5 +390,4 @@ def _forget_threads() -> None:
     _idle = []
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+call_in_children(_forget_threads)

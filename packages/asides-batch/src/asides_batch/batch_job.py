@@ -1,5 +1,5 @@
 """`BatchJob`: what every runner of a batch needs. It writes outcomes to the ledger, claims requests, and encodes
-replies.
+replies. A run opens one (`open_job`), and so does each process that takes part in it; it needs a `JobSetup`.
 
 A runner is a module with `run(job)`, such as `live_runner`, which sends single requests, some at once.
 """
@@ -7,34 +7,41 @@ A runner is a module with `run(job)`, such as `live_runner`, which sends single 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
+import msgspec
+
+from asides import __version__
+from asides.aio import AsyncClient
 from asides.batch_rows import Question
 from asides.database import Database, StoreUnavailable
+from asides.flows.build_call import CallBuilder
 from asides.flows.reply_fields import ThinkingVisibility, encode_answer, encode_failed, is_answered
 from asides.options import Options
+from asides.providers.credentials import Secret
+from asides.providers.provider import Provider
+from asides.settings import GatewayTable, Settings
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.json_form import to_json_value, write_json
 from asides.values.money import to_billionths
 from asides.values.reply import Reply
-from asides_batch.batch_plan import BatchPlan, decode_request
+from asides_batch.batch_plan import StoredPlan, decode_plan, decode_request
 from asides_batch.batch_status import VendorBatchStatus
+from asides_batch.estimate_requests import RequestEstimator
 from asides_batch.leases import create_owner, has_ended
 from asides_batch.ledger import Ledger
 from asides_batch.ledger_values import BatchRecord, Claim, ExchangeResult, Outcome, RunLimits, Via
-
-if TYPE_CHECKING:
-    from asides.aio import AsyncClient
-    from asides.settings import Settings
-    from asides_batch.open_job import JobSetup
 
 _Result = TypeVar("_Result")
 OnRecord: TypeAlias = Callable[[BatchRecord], object]
 # How long to wait for a database that restarts: until then, new answers are only in memory.
 _OUTAGE_SECONDS = 300.0
 _FIRST_PAUSE = 0.5
+_USUAL_CONCURRENCY = 16
+_USUAL_RETRIES = 5
 _RUNNERS: dict[Via, str] = {
     "live": "asides_batch.live_runner",
     "vendor": "asides_batch.vendor.vendor_runner",
@@ -42,37 +49,68 @@ _RUNNERS: dict[Via, str] = {
 }
 
 
+class JobSetup(msgspec.Struct, frozen=True):
+    """What a process needs to take part in a batch. It may hold a key and a password, so its repr shows neither."""
+
+    place: str
+    """Where the ledger is."""
+    name: str
+    """The name of the batch in it."""
+    version: int
+    """The version of the rows and the plan."""
+    settings: Settings
+    providers: tuple[Provider, ...] = ()
+    own: Options = {}
+    """The options that are not in the ledger: a key, timeouts."""
+    program: str = __version__
+    """The version of asides."""
+
+    def __repr__(self) -> str:
+        return f"JobSetup(name={self.name!r})"
+
+    def prepare_to_send(self) -> JobSetup:
+        """The setup for another process, without settings that no request needs. Raises if a key cannot be sent."""
+        settings = msgspec.structs.replace(
+            self.settings, gateway=GatewayTable(), mcp=(), templates={}, routes={}, store=None, origins={}
+        )
+        own: dict[str, Any] = {**self.own}
+        key = own.get("api_key")
+        if type(key) is Secret:
+            own["api_key"] = key.reveal()
+        elif key is not None and not isinstance(key, str):
+            raise ConfigError(
+                f"an api_key that is a {type(key).__name__} cannot be given to other processes. Give it as text,"
+                " or set the provider's variable in the environment of these processes."
+            )
+        return msgspec.structs.replace(self, settings=settings, own=Options(**own))  # type: ignore[typeddict-item]
+
+
 class BatchJob:
     """One run of a batch by this process. `stop` ends it: nothing more is asked, and what is under way is awaited."""
 
     def __init__(
         self,
+        setup: JobSetup,
         database: Database,
-        ledger: Ledger,
         record: BatchRecord,
-        plan: BatchPlan,
         client: AsyncClient,
         *,
-        settings: Settings,
-        own: Options,
-        limits: RunLimits,
-        concurrency: int = 16,
-        retries: int = 5,
         on_record: OnRecord | None = None,
-        setup: JobSetup | None = None,
         on_note: Callable[[str], object] | None = None,
     ) -> None:
+        kept = decode_plan(record.plan)
+        run = kept.run
+        self.setup = setup
+        """What another process needs to take part in the batch."""
         self.database = database
-        self.ledger = ledger
+        self.ledger = Ledger(setup.name)
         self.record = record
         """The batch, as the ledger had it last."""
-        self.plan = plan
+        self.plan = kept.plan
         self.client = client
-        self.own = own
-        """The options of this process: its key, its timeouts."""
-        self.limits = limits
-        self.concurrency = concurrency
-        self.retries = retries
+        self.limits = _build_limits(setup, kept)
+        self.concurrency = run.concurrency or _USUAL_CONCURRENCY
+        self.retries = _USUAL_RETRIES if run.retries is None else run.retries
         """How often a request is tried again after an error that may pass."""
         self.owner = create_owner()
         self.stop = asyncio.Event()
@@ -81,10 +119,7 @@ class BatchJob:
         self.has_reached_max_cost = False
         self.vendor_batches: tuple[VendorBatchStatus, ...] = ()
         """The batches at a vendor that have not ended."""
-        self.setup = setup
-        """What another process needs to take part in the batch."""
         self.on_note = on_note
-        self._settings = settings
         self._version = record.version
         self._on_record = on_record
         self._visibilities: dict[str, ThinkingVisibility] = {}
@@ -200,9 +235,35 @@ class BatchJob:
         """Of several models each must be allowed, since any of them may answer."""
         key = "\n".join(models)
         if key not in self._visibilities:
-            each = [ThinkingVisibility(self._settings, model) for model in models]
+            each = [ThinkingVisibility(self.setup.settings, model) for model in models]
             self._visibilities[key] = next((one for one in each if not one.is_allowed), each[0])
         return self._visibilities[key]
+
+
+def _build_limits(setup: JobSetup, kept: StoredPlan) -> RunLimits:
+    run = kept.run
+    builder = CallBuilder(providers=setup.providers, settings=setup.settings)
+    estimator = RequestEstimator(kept.plan, builder, needs_price=run.max_cost is not None)
+    return RunLimits(
+        run.rpm,
+        run.tpm,
+        None if run.max_cost is None else to_billionths(run.max_cost),
+        estimator.estimate if run.tpm or run.max_cost is not None else None,
+    )
+
+
+@asynccontextmanager
+async def open_job(
+    setup: JobSetup,
+    database: Database,
+    record: BatchRecord,
+    *,
+    on_record: OnRecord | None = None,
+    on_note: Callable[[str], object] | None = None,
+) -> AsyncGenerator[BatchJob]:
+    """A run of a batch by this process, with a client of its own."""
+    async with AsyncClient(settings=setup.settings, providers=setup.providers) as client:
+        yield BatchJob(setup, database, record, client, on_record=on_record, on_note=on_note)
 
 
 def encode_fields(fields: dict[str, Any]) -> bytes:

@@ -20,11 +20,11 @@ from asides_batch.batch_plan import BatchPlan, decode_request, encode_request
 from asides_batch.estimate_requests import RequestEstimator
 from asides_batch.ledger import Ledger
 from asides_batch.ledger_tables import open_ledger_database
-from asides_batch.ledger_values import LoadedRow, RunLimits, create_record
+from asides_batch.ledger_values import LoadedRow, RunLimits, Via, create_record
 from asides_batch.load_rows import RowSource
 
 if TYPE_CHECKING:
-    from asides_batch.batch_core import BatchCore
+    from asides.flows.build_call import CallBuilder
 
 _Number = TypeVar("_Number", int, Decimal)
 _MOST_PROBLEMS = 1000
@@ -68,24 +68,25 @@ class _Sums:
             self.problems.append(str(problem))
 
 
-def check_rows(core: BatchCore) -> BatchCheck:
-    """Read every row, build its request, and add up. Equal rows count once, as they are asked once."""
-    plan, own = core.read_plan()
+def check_rows(source: RowSource, plan: BatchPlan, own: Options, builder: CallBuilder, via: Via) -> BatchCheck:
+    """Read every row, build its request, and add up. Equal rows count once, as they are asked once. `own`: the options
+    that are not in the plan.
+    """
     sums = _Sums()
-    with core.open_rows() as source, tempfile.TemporaryDirectory(prefix="asides-batch-") as folder:
+    with tempfile.TemporaryDirectory(prefix="asides-batch-") as folder:
         # A ledger of its own finds equal rows and equal ids, however many rows there are.
         database = open_ledger_database(str(Path(folder) / "ledger"))
         ledger = Ledger("check")
         database.run(lambda: ledger.begin(create_record("check"), lambda _: False))
         try:
-            _load(source, plan, own, core, database, ledger, sums)
+            _load(source, plan, own, builder, via, database, ledger, sums)
             requests = database.run(partial(ledger.finish_loading, sums.rows, 0)).requests
         except ConfigError as problem:
             sums.note(problem)
             requests = 0
-        _add_up(RequestEstimator(plan, core.builder, needs_price=False), database, ledger, sums)
+        _add_up(RequestEstimator(plan, builder, needs_price=False), database, ledger, sums)
         database.close()
-    share = BATCH_PRICE if core.via == "vendor" else Decimal(1)
+    share = BATCH_PRICE if via == "vendor" else Decimal(1)
     cost, most_cost = (None if cost is None else cost * share for cost in (sums.cost, sums.most_cost))
     return BatchCheck(sums.rows, requests, sums.tokens, sums.output, cost, most_cost, tuple(sums.problems), sums.failed)
 
@@ -94,7 +95,8 @@ def _load(
     source: RowSource,
     plan: BatchPlan,
     own: Options,
-    core: BatchCore,
+    builder: CallBuilder,
+    via: Via,
     database: Database,
     ledger: Ledger,
     sums: _Sums,
@@ -103,8 +105,8 @@ def _load(
     with source.read(sums.note) as questions:
         for question in questions:
             try:
-                call = plan.build(core.builder, question, own, needs_key=False)
-                if core.via == "vendor":
+                call = plan.build(builder, question, own, needs_key=False)
+                if via == "vendor":
                     require_batch_facts(call.target)
                 check_request(call.prompt, call.target, call.policy.on_conflict, [])
             except AsidesError as problem:
@@ -124,8 +126,8 @@ def _add_up(estimator: RequestEstimator, database: Database, ledger: Ledger, sum
     while claims := database.run(work).claims:
         for claim in claims:
             question = decode_request(claim.request, claim.number)
-            tokens, cost = estimator.estimate_input(question, len(claim.request))
-            estimate = estimator.estimate_question(question, len(claim.request))
+            tokens, cost = estimator.estimate_input(question, claim.request)
+            estimate = estimator.estimate_question(question, claim.request)
             sums.tokens += tokens
             sums.output = _plus(sums.output, estimate.most_output)
             sums.cost = _plus(sums.cost, cost)

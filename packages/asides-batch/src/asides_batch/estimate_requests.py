@@ -6,24 +6,27 @@ Prices are the list prices of genai-prices, where it is installed.
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from asides.batch_rows import Question, encode_canonical
+from asides.flows.cost_bounds import (
+    estimate_media,
+    find_most_cost,
+    find_output_limit,
+    list_priced_names,
+    may_write_for_hour,
+)
 from asides.history.trim import CHARACTERS_PER_TOKEN
 from asides.providers.provider import Target
-from asides.values.errors import ConfigError
+from asides.values.errors import AsidesError, ConfigError
 from asides.values.messages import Prompt
-from asides.values.money import to_billionths, to_dollars
+from asides.values.money import to_billionths
 from asides.values.usage import Usage, find_cost
 from asides_batch.batch_plan import BatchPlan, decode_request
 from asides_batch.ledger_values import RequestEstimate
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
-
-_ROUND = 256
-"""Prices are looked up for numbers of tokens that are rounded up to this, so that few lookups differ."""
 
 
 class RequestEstimator:
@@ -36,52 +39,57 @@ class RequestEstimator:
         self._needs_price = needs_price
         shared = {name: plan.options[name] for name in ("system", "output", "tools") if name in plan.options}
         self._shared = len(encode_canonical(shared)) if shared else 0
-        self._price = lru_cache(maxsize=4096)(self._find_price)
 
     def estimate(self, request: bytes) -> RequestEstimate:
         """Estimate a request of the ledger. Raises a ConfigError if its price is needed and not known."""
-        return self.estimate_question(decode_request(request, 0), len(request))
+        return self.estimate_question(decode_request(request, 0), request)
 
-    def estimate_question(self, question: Question, size: int) -> RequestEstimate:
-        """Estimate a row; `size` is that of its request in bytes.
+    def estimate_question(self, question: Question, request: bytes) -> RequestEstimate:
+        """Estimate a row; `request` is what the ledger keeps of it.
 
-        No token is shorter than a byte, so that the bytes bound the input. Pictures behind a URL are not counted.
+        No token is shorter than a byte, so that the bytes bound the text of the input.
         """
-        most = self._find_most_output(question)
-        size += self._shared
+        size = len(request) + self._shared
+        for_hour = may_write_for_hour(self._plan.options.get("cache"), b"" if _is_plain(question) else request)
+        limits: list[int | None] = []
         bound: int | None = 0
+        media = 0
         for model in self._plan.find_models(question):
-            price = None if most is None else self._price(model, -(-size // _ROUND) * _ROUND, most)
-            if price is None and self._needs_price:
-                raise self._build_price_error(model, most)
-            bound = None if price is None or bound is None else bound + price
-        return RequestEstimate(size // CHARACTERS_PER_TOKEN, most, bound or 0, bound is not None)
+            target = self._plan.find_target(self._builder, model)
+            media = max(media, self._estimate_media(question, target))
+            limit = find_output_limit(self._find_max_tokens(question), target)
+            limits.append(limit)
+            cost = None if limit is None else find_most_cost(target, size + media, limit, writes_for_hour=for_hour)
+            if cost is None and self._needs_price:
+                raise self._build_price_error(model, limit)
+            bound = None if cost is None or bound is None else bound + to_billionths(cost)
+        known = [limit for limit in limits if limit is not None]
+        most_output = max(known) if len(known) == len(limits) else None
+        return RequestEstimate(size // CHARACTERS_PER_TOKEN + media, most_output, bound or 0, bound is not None)
 
-    def estimate_input(self, question: Question, size: int) -> tuple[int, Decimal | None]:
+    def estimate_input(self, question: Question, request: bytes) -> tuple[int, Decimal | None]:
         """The input tokens to expect, and what they cost; None if the price is not known."""
-        tokens = (size + self._shared) // CHARACTERS_PER_TOKEN
-        price = self._price(self._plan.find_models(question)[0], tokens, 0)
-        return tokens, None if price is None else to_dollars(price)
+        target = self._plan.find_target(self._builder, self._plan.find_models(question)[0])
+        tokens = (len(request) + self._shared) // CHARACTERS_PER_TOKEN + self._estimate_media(question, target)
+        cost = find_cost(Usage(tokens, 0), list_priced_names(target), target.provider.prices)
+        return tokens, None if cost is None else cost.amount
 
-    def _find_most_output(self, question: Question) -> int | None:
+    def _find_max_tokens(self, question: Question) -> int | None:
         given: Any = question.options.get("max_tokens")
         if given is None and isinstance(question.prompt, Prompt):
             given = question.prompt.max_tokens
         if given is None:
             given = self._plan.options.get("max_tokens")
-        if isinstance(given, int):
-            return given
-        limits = [self._find_target(model).rule.max_output for model in self._plan.find_models(question)]
-        known = [limit for limit in limits if limit is not None]
-        return max(known) if len(known) == len(limits) else None
+        return given if isinstance(given, int) else None
 
-    def _find_target(self, model: str) -> Target:
-        return self._plan.find_target(self._builder, model)
-
-    def _find_price(self, model: str, tokens: int, output: int) -> int | None:
-        target = self._find_target(model)
-        cost = find_cost(Usage(tokens, output), [target.model], target.provider.prices or None)
-        return None if cost is None else to_billionths(cost.amount)
+    def _estimate_media(self, question: Question, target: Target) -> int:
+        """The tokens of pictures and files, beyond those of the bytes of the row."""
+        if _is_plain(question):
+            return 0
+        try:
+            return estimate_media(self._plan.build(self._builder, question, {}, needs_key=False).prompt, target)
+        except AsidesError:
+            return 0  # The row cannot be asked, so it costs nothing.
 
     def _build_price_error(self, model: str, most: int | None) -> ConfigError:
         if most is None:
@@ -92,3 +100,8 @@ class RequestEstimator:
             f"a limit of cost needs a price, and none is known for {model}. Run pip install 'asides[prices]', or "
             "leave out the limit."
         )
+
+
+def _is_plain(question: Question) -> bool:
+    """Whether it is text alone."""
+    return isinstance(question.prompt, str)

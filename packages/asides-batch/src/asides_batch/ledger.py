@@ -353,12 +353,12 @@ class Ledger:
             if limits.max_cost is not None and spent + estimate.most_cost > limits.max_cost:
                 has_reached_max_cost = True
                 break
-            start = limits.find_start(record, now)
+            start = limits.find_slot(record, now)
             if start > now + _HORIZON_SECONDS:
                 wait = start - now - _HORIZON_SECONDS
                 break
             tokens = estimate.tokens + min(expected, estimate.most_output or expected)
-            limits.pace(record, now, tokens)
+            limits.take_slot(record, now, tokens)
             bound = 0 if limits.max_cost is None else estimate.most_cost
             record.reserved += bound - reserved
             claims.append(Claim(hash_, number, bytes(request), start, tokens))

@@ -147,7 +147,8 @@ class RequestEstimate(msgspec.Struct, frozen=True):
 
 
 class RunLimits(msgspec.Struct, frozen=True):
-    """The limits of a run. None: no limit."""
+    """The limits of a run. None: no limit. Requests are spaced evenly over the minute: each takes a slot in the ledger,
+    which the processes of a batch share, and is sent at its time."""
 
     rpm: float | None = None
     tpm: float | None = None
@@ -155,7 +156,7 @@ class RunLimits(msgspec.Struct, frozen=True):
     estimate: Callable[[bytes], RequestEstimate] | None = None
     """Estimates a request. Needed with `tpm` and `max_cost`."""
 
-    def find_start(self, record: BatchRecord, now: float) -> float:
+    def find_slot(self, record: BatchRecord, now: float) -> float:
         """When the next request may be sent."""
         start = max(now, record.paused_until)
         if self.rpm:
@@ -164,8 +165,8 @@ class RunLimits(msgspec.Struct, frozen=True):
             start = max(start, record.next_token)
         return start
 
-    def pace(self, record: BatchRecord, now: float, tokens: int) -> None:
-        """Move the time of the next request: one with so many tokens is claimed."""
+    def take_slot(self, record: BatchRecord, now: float, tokens: int) -> None:
+        """Move the time of the next slot: a request with so many tokens is claimed."""
         if self.rpm:
             record.next_request = max(now, record.next_request) + 60.0 / self.rpm
         if self.tpm:

@@ -45,7 +45,7 @@ class _LiveRun:
     def __init__(self, job: BatchJob) -> None:
         self._job = job
         own = {"retries": job.retries, "max_wait": _LONGEST_WAIT, "keep_raw": False}
-        self._own = cast("Options", {**job.own, **own})
+        self._own = cast("Options", {**job.setup.own, **own})
         self._loop = asyncio.get_running_loop()
         self._pace = Pace(job.concurrency, has_answers=job.record.done > 0)
         self._ready: deque[tuple[float, Claim]] = deque()

@@ -19,11 +19,10 @@ from asides import __version__
 from asides.database.postgres_url import is_postgres_url
 from asides.values.errors import AsidesError, ConfigError
 from asides_batch import live_runner
-from asides_batch.batch_job import BatchJob, build_changed_error, wait_for_store
+from asides_batch.batch_job import BatchJob, JobSetup, build_changed_error, open_job, wait_for_store
 from asides_batch.leases import name_machine
 from asides_batch.ledger import Ledger
 from asides_batch.ledger_tables import open_ledger_database
-from asides_batch.open_job import JobSetup, open_job
 
 RUN, FINISH, DROP = 0, 1, 2
 """The orders for actors: go on, finish what is under way, or drop it."""

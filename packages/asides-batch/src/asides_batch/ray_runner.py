@@ -16,10 +16,9 @@ from contextlib import suppress
 from typing import Any
 
 from asides.values.errors import AsidesError, ConfigError
-from asides_batch.batch_job import BatchJob
+from asides_batch.batch_job import BatchJob, JobSetup
 from asides_batch.batch_plan import decode_plan
 from asides_batch.leases import name_machine
-from asides_batch.open_job import JobSetup
 from asides_batch.ray_actor import DROP, FINISH, Coordinator, Invitation, RowAnswerer, ShareResult
 from asides_batch.ray_cluster import check_ledger, count_cpus, describe_problem, open_cluster
 
@@ -32,8 +31,6 @@ _PLACE_SECONDS = 60.0
 
 async def run(job: BatchJob) -> None:
     """Answer what waits in the ledger. When cancelled, what is under way is dropped, and what was answered is kept."""
-    if job.setup is None:
-        raise ConfigError("this batch job has no setup for Ray. Run it with Batch or AsyncBatch.")
     setup = job.setup.prepare_to_send()
     driver = _Driver(job, setup)
     thread = threading.Thread(target=driver.drive, name="asides-ray", daemon=True)

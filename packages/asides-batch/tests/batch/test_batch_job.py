@@ -6,19 +6,19 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 import asides
 from asides.database import Database, StoreUnavailable
-from asides.options import Options
 from asides.settings import Settings
 from asides_batch import batch_job
-from asides_batch.batch_job import BatchJob, find_runner, wait_for_store
-from asides_batch.batch_plan import BatchPlan
+from asides_batch.batch_job import BatchJob, JobSetup, find_runner, wait_for_store
+from asides_batch.batch_plan import BatchPlan, RunSettings, encode_plan
 from asides_batch.leases import has_ended
 from asides_batch.ledger import Ledger
 from asides_batch.ledger_tables import open_ledger_database
-from asides_batch.ledger_values import LoadedRow, RunLimits, create_record
+from asides_batch.ledger_values import LoadedRow, create_record
 
 
 class Shaky:
@@ -47,16 +47,8 @@ def open_job(database: Database, shaky: Any, settings: Settings | None = None) -
     rows = [LoadedRow(place, f"h{place}", None, None, b'{"prompt":"?"}') for place in range(4)]
     database.run(lambda: ledger.load(rows, 0))
     record = database.run(lambda: ledger.finish_loading(4, 0))
-    return BatchJob(
-        shaky,
-        ledger,
-        record,
-        BatchPlan(("groq:m",)),
-        cast("Any", None),
-        settings=settings or Settings(),
-        own=Options(),
-        limits=RunLimits(),
-    )
+    record = msgspec.structs.replace(record, plan=encode_plan(BatchPlan(("groq:m",)), RunSettings()))
+    return BatchJob(JobSetup("", "b", record.version, settings or Settings()), shaky, record, cast("Any", None))
 
 
 async def test_lost_news_counts_once_and_loses_no_claim(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

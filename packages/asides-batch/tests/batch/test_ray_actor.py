@@ -15,9 +15,9 @@ import pytest
 import asides
 import asides_batch
 from asides.settings import Settings
+from asides_batch.batch_job import JobSetup
 from asides_batch.leases import has_ended, name_machine
 from asides_batch.ledger_values import BatchRecord
-from asides_batch.open_job import JobSetup
 from asides_batch.ray_actor import DROP, FINISH, Coordinator, Invitation, take_share
 from asides_stage.stage import Fail, OpenStage, Stage
 from tests.batch.test_live_runner import Counting
@@ -39,10 +39,9 @@ def begin(folder: Path, server: Stage, rows: int, **options: Any) -> tuple[JobSe
     batch = asides_batch.Batch(
         [f"row {n}" for n in range(rows)], output=folder / "out.jsonl", model=MODEL, base_url=server.url, **options
     )
-    core = batch._core
-    record, own = core._begin()
+    record, own = batch._begin()
     batch.close()
-    return JobSetup(core.place, core.ledger.name, record.version, Settings(), (), own), record
+    return JobSetup(batch._place, batch._ledger.name, record.version, Settings(), (), own), record
 
 
 def read_batch(folder: Path) -> asides_batch.BatchStatus:

@@ -52,9 +52,8 @@ def on(nodes: TwoNodes, *options: str) -> list[str]:
 def list_claims(run: Command) -> dict[int, set[str]]:
     """The processes that have claimed something now, with the rows."""
     batch = run.open()
-    core = batch._core
     query = Query(
-        "SELECT owner, request FROM batch_requests WHERE batch = ? AND state = 'claimed'", (core.ledger.name,)
+        "SELECT owner, request FROM batch_requests WHERE batch = ? AND state = 'claimed'", (batch._ledger.name,)
     )
 
     def ask() -> Queries[Any]:
@@ -62,7 +61,7 @@ def list_claims(run: Command) -> dict[int, set[str]]:
 
     try:
         found: dict[int, set[str]] = {}
-        for owner, request in core.database.run(ask, writes=False):
+        for owner, request in batch._database.run(ask, writes=False):
             found.setdefault(int(owner.split("|")[1]), set()).add(json.loads(request)["prompt"])
         return found
     finally:

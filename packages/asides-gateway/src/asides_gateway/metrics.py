@@ -91,7 +91,7 @@ class Metrics(RequestWatcher):
             for name, words in (
                 ("first_event", "the first event of its reply"),
                 ("first_thought", "the first thinking"),
-                ("first_answer", "the first word of the answer, or the first call"),
+                ("first_answer", "the first word of the answer, a refusal, or the first call"),
                 ("request", "the end of its response"),
             )
         }

@@ -29,7 +29,7 @@ _NO_WEBSOCKETS = "this gateway has no WebSockets. Send an HTTP request."
 class MountedGateway:
     """A gateway as an ASGI application.
 
-    gateway = asides_gateway.app(GatewaySettings(keys=(KEY,)))
+    gateway = asides_gateway.app(asides_gateway.GatewaySettings(keys=(KEY,)))
     application = FastAPI(lifespan=gateway.lifespan)
     application.mount("/llm", gateway)
     """

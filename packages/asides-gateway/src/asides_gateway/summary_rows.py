@@ -11,9 +11,9 @@ from asides.relay.endpoints import NoEndpoint, find_endpoint
 from asides.values.errors import redact_keys
 from asides.values.money import to_billionths, to_dollars
 from asides.values.notices import escape_controls
+from asides.values.usage import find_cost
 from asides_gateway.access.budget_store import MOST_SPENT, format_day
 from asides_gateway.request_record import RequestRecord
-from asides_gateway.usual_prices import find_usual_cost
 
 Row: TypeAlias = tuple[Any, ...]
 Group: TypeAlias = Literal["key", "tenant", "model", "day", "client"]
@@ -53,7 +53,7 @@ _MOST_TOKENS = 10**12
 def build_row(record: RequestRecord, instance: str) -> Row:
     """The row of a request. Looks up prices, which takes a moment."""
     usage = record.usage
-    cost = find_usual_cost(usage, record.models, record.priced_by)
+    cost = find_cost(usage, record.models, record.priced_by)
     return (
         record.id,
         record.at,
@@ -73,7 +73,7 @@ def build_row(record: RequestRecord, instance: str) -> Row:
         _fit(usage.cached),
         _fit(usage.output),
         _fit(usage.thinking),
-        _fit_cost(cost),
+        _fit_cost(None if cost is None else cost.amount),
         _to_ms(record.first_thought),
         _to_ms(record.first_answer),
         round(record.seconds * 1000, 1),

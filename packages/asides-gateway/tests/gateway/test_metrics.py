@@ -230,3 +230,8 @@ def test_a_real_request_is_counted_with_its_thinking() -> None:
     assert found["asides_first_thought_seconds_count{provider=deepseek}"] == 1
     assert found["asides_first_answer_seconds_count{provider=deepseek}"] == 1
     assert found["asides_attempts_total{provider=deepseek}"] == 1
+
+
+def test_the_help_of_the_first_answer_names_all_that_is_one(metrics: Metrics) -> None:
+    words = b"to the first word of the answer, a refusal, or the first call."
+    assert b"# HELP asides_first_answer_seconds Seconds from the arrival of a request " + words in metrics.write()

@@ -11,10 +11,12 @@ import pytest
 
 from asides.database import Database
 from asides.database.postgres import PostgresDatabase
+from asides.providers.find import find_provider
 from asides.relay.relay_request import RelayOutcome
+from asides.values.money import to_billionths
 from asides.values.parts import Text
 from asides.values.reply import Reply
-from asides.values.usage import Usage
+from asides.values.usage import Usage, find_cost
 from asides_gateway.gateway_database import open_database
 from asides_gateway.gateway_settings import GatewaySettings
 from asides_gateway.request_record import RequestRecord
@@ -123,6 +125,17 @@ def test_a_request_that_never_reached_the_relay_has_a_row_too() -> None:
     assert page[COLUMNS.index("action")] == "turn"
     counted = build_row(_end(path="/v1/messages/count_tokens"), "i")
     assert counted[COLUMNS.index("action")] == "count_tokens"
+
+
+@pytest.mark.parametrize("model", ["gpt-5", "no-such-model"])
+def test_a_request_costs_what_the_list_of_prices_says(model: str) -> None:
+    pytest.importorskip("genai_prices")
+    usage = Usage(input=1000, output=500, thinking=100, cached=200)
+    expected = find_cost(usage, [model], "openai")
+    record = _end(usage=usage, models=(model,), provider=find_provider("openai"))
+    row = dict(zip(COLUMNS, build_row(record, "i"), strict=True))
+    assert row["cost"] == (None if expected is None else to_billionths(expected.amount))
+    assert (expected is None) == (model == "no-such-model")
 
 
 def test_whatever_clients_and_providers_send_can_be_written(database: Database) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -29,6 +28,7 @@ from asides.agents.mcp.connect import (
     redact_words,
 )
 from asides.values.errors import ConfigError
+from asides.values.fork_guard import ForkGuard
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -63,7 +63,7 @@ class Session:
         self._label = label
         self._config = config
         self._start_timeout = start_timeout
-        self._process = os.getpid()
+        self._forks = ForkGuard()
         self.listing = listing
         """The tools as the server listed them last; a new object after each listing."""
         self.ready: Future[ServerInfo] = _make_uncancellable()
@@ -85,7 +85,7 @@ class Session:
     @property
     def has_ended(self) -> bool:
         """Whether it is no longer open, or failed to open. True in a forked process, which has no connection."""
-        return self._is_fork or (self.ready.done() and not self._serving)
+        return self._forks.is_in_child or (self.ready.done() and not self._serving)
 
     @property
     def is_alive(self) -> bool:
@@ -101,7 +101,7 @@ class Session:
 
     def close(self) -> None:
         """End it, and wait until the child process and the thread have ended."""
-        if self._is_fork:
+        if self._forks.is_in_child:
             return  # The thread and the child belong to the parent process.
         self.request_stop()
         self._ended.result()
@@ -109,7 +109,7 @@ class Session:
 
     async def aclose(self) -> None:
         """`close`, async. It ends also if the wait is cancelled."""
-        if self._is_fork:
+        if self._forks.is_in_child:
             return
         self.request_stop()
         await asyncio.wrap_future(self._ended)
@@ -129,10 +129,6 @@ class Session:
     async def arefresh(self) -> None:
         """`refresh`, from any event loop."""
         await _await_future(self._submit(self._list))
-
-    @property
-    def _is_fork(self) -> bool:
-        return os.getpid() != self._process
 
     def _submit(self, work: Callable[[], Coroutine[Any, Any, Value]]) -> Future[Value]:
         with self._lock:

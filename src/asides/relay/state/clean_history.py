@@ -1,20 +1,16 @@
-"""Remove the envelopes of a relay from a saved history, for people who leave it: `clean_document` for JSON of any
-format, `clean_messages` for messages.
+"""Remove the envelopes of a relay from a saved history of any format, for people who leave it: `clean_document`.
 
 Only opaque fields are touched: a text or a tool's argument that looks like an envelope stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from asides.relay.state.envelope import is_envelope, may_hold_envelope
-from asides.relay.state.rebuild_turn import drop_lost
-from asides.values.messages import Message
-from asides.values.parts import Part
 
 OPAQUE_FIELDS = frozenset(
     {
@@ -47,28 +43,6 @@ class CleanedHistory(msgspec.Struct, frozen=True):
     """How many were removed."""
     thoughts: int = 0
     """How many thoughts went with them: providers refuse a block of thinking without its token."""
-
-
-def clean_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages without envelopes. A thought that loses its seal can be shown, not sent."""
-    return tuple(kept for message in messages for kept in _clean_message(message))
-
-
-def _clean_message(message: Message) -> list[Message]:
-    parts = tuple(_clean_part(part) for part in message.parts)
-    if all(part is before for part, before in zip(parts, message.parts, strict=True)):
-        return [message]
-    parts = drop_lost(parts)
-    return [msgspec.structs.replace(message, parts=parts)] if parts else []
-
-
-def _clean_part(part: Part) -> Part:
-    if not any(is_envelope(seal.value) for seal in part.seals):
-        return part
-    return msgspec.structs.replace(part, seals=tuple(seal for seal in part.seals if not is_envelope(seal.value)))
-
-
-# --- documents --------------------------------------------------------------------------------------------------------
 
 
 def clean_document(document: Any) -> CleanedHistory:

@@ -8,7 +8,6 @@ Confirmations wait among them, and no caller waits for those.
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 import weakref
@@ -17,6 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from asides.relay.steps import StoredRecord, UnconfirmedRecord
+from asides.values.fork_guard import call_in_children
 
 MOST_IN_GROUP = 200
 """The most records of one group."""
@@ -52,18 +52,16 @@ class ThreadWriter:
     def __init__(self, write_group: Callable[[Sequence[WaitingRecord]], None]) -> None:
         self._write_group = write_group
         self._prepare_process()
+        call_in_children(self._prepare_process)
 
     def _prepare_process(self) -> None:
         """Begin anew after a fork: locks that other threads held stay locked, and the parent writes their records."""
-        self._process = os.getpid()
         self.waiting: list[WaitingRecord] = []
         self._queue, self._turn, self._wake = threading.Lock(), threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def write(self, tenant: str, record: StoredRecord) -> None:
         """Write a record. The thread that comes first writes for all who wait."""
-        if self._process != os.getpid():
-            self._prepare_process()
         own = WaitingRecord(tenant, record)
         with self._queue:
             self.waiting.append(own)
@@ -76,8 +74,6 @@ class ThreadWriter:
 
     async def write_async(self, tenant: str, record: StoredRecord) -> None:
         """Write a record. If the caller is cancelled, it is written all the same."""
-        if self._process != os.getpid():
-            self._prepare_process()
         own = WaitingRecord(tenant, record, asyncio.get_running_loop().create_future())
         self._hand_over(own)
         assert own.done is not None  # noqa: S101 - made above
@@ -85,8 +81,6 @@ class ThreadWriter:
 
     def confirm(self, record: UnconfirmedRecord) -> None:
         """Confirm a record. Does not wait."""
-        if self._process != os.getpid():
-            self._prepare_process()
         self._hand_over(WaitingRecord(record.tenant, record))
 
     def _hand_over(self, own: WaitingRecord) -> None:
@@ -100,8 +94,6 @@ class ThreadWriter:
 
     def close(self) -> None:
         """Write what waits, and end the thread."""
-        if self._process != os.getpid():
-            self._prepare_process()
         with self._turn:
             while self.waiting:
                 self._write_some()

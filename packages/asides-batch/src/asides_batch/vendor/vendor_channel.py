@@ -42,7 +42,7 @@ class VendorChannel:
         self.pace = pace
         self.ledger = VendorLedger(job.ledger.name)
         # A batch has no streams. The replies go into the output, not their documents.
-        self._own = job.own.copy()
+        self._own = job.setup.own.copy()
         self._own["stream"] = self._own["keep_raw"] = False
         self._targets: dict[str, VendorTarget] = {}
 

@@ -27,8 +27,8 @@ from asides.flows.build_call import CallBuilder
 from asides.options import Options
 from asides.transports.http_async import AsyncHttpTransport
 from asides.values.errors import ConnectionLost
-from asides_batch.batch_job import BatchJob
-from asides_batch.batch_plan import BatchPlan, encode_request, read_plan
+from asides_batch.batch_job import BatchJob, JobSetup
+from asides_batch.batch_plan import BatchPlan, RunSettings, encode_plan, encode_request, read_plan
 from asides_batch.leases import has_ended
 from asides_batch.ledger import Ledger
 from asides_batch.ledger_tables import open_ledger_database
@@ -73,9 +73,11 @@ def resume(database: Database) -> BatchRecord:
 def make_job(
     database: Database, record: BatchRecord, plan: BatchPlan, own: Options, client: AsyncClient, **options: Any
 ) -> BatchJob:
-    settings = Settings()
     limits = options.pop("limits", RunLimits())
-    return BatchJob(database, Ledger(NAME), record, plan, client, settings=settings, own=own, limits=limits, **options)
+    record = msgspec.structs.replace(record, plan=encode_plan(plan, RunSettings(**options)))
+    job = BatchJob(JobSetup("", NAME, record.version, Settings(), own=own), database, record, client)
+    job.limits = limits
+    return job
 
 
 def run_batch(

@@ -2,7 +2,7 @@
 
 A reservation is made only if everything spent and reserved stays within the budgets of the day and the month. It has a
 lease: if its process is killed, it expires, and the money is free again. Each function is work for `Database.run`. Not
-here: what a request costs (relay/metered_use), and renewing the leases (key_meter).
+here: what a request costs (asides/flows/cost_bounds, asides/relay/metered_use), and renewing the leases (key_meter).
 """
 
 from __future__ import annotations

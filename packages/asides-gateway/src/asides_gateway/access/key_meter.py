@@ -19,8 +19,8 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from asides.database import LEASE_SECONDS, Database, StoreError, StoreUnavailable
+from asides.flows.cost_bounds import forget_prices, load_prices
 from asides.relay.error_response import RelayRefusal
-from asides.relay.metered_use import forget_prices, load_prices
 from asides.relay.relay_request import CallerLimits
 from asides.relay.steps import ReserveUse, Use
 from asides.values.errors import AsidesError

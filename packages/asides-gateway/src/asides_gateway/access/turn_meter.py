@@ -9,8 +9,9 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from asides.flows.call import Call
+from asides.flows.cost_bounds import estimate_input, find_most_cost, find_most_output
 from asides.flows.steps import Done, Flow, advance
-from asides.relay.metered_use import MeteredUse, estimate_input, find_most, find_most_output
+from asides.relay.metered_use import MeteredUse
 from asides.relay.streams.step_handlers import handle_steps_async
 from asides.transports.flow_state import find_handler
 from asides.values.errors import AsidesError
@@ -35,7 +36,7 @@ class TurnMeter:
             return
         await self._meters.prepare(self._record)
         self._calls = (call, *call.fallbacks)
-        most_expensive = max(self._calls, key=_find_most_cost) if len(self._calls) > 1 else call
+        most_expensive = max(self._calls, key=_find_call_cost) if len(self._calls) > 1 else call
         await self._carry_out(self._use.reserve(most_expensive, b"", {}, find_partial))
         self._use.note_asked()
 
@@ -67,8 +68,8 @@ class TurnMeter:
             value = await find_handler(handlers, step)(step)
 
 
-def _find_most_cost(call: Call) -> Decimal:
+def _find_call_cost(call: Call) -> Decimal:
     """The most that a call may cost. One without a price counts as the most expensive, so that it is refused."""
     sent = estimate_input(call.prompt, call.target, b"")
-    most = find_most(call.target, sent, find_most_output(call.prompt, call.target))
+    most = find_most_cost(call.target, sent, find_most_output(call.prompt, call.target))
     return Decimal("Infinity") if most is None else most

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import threading
 
 from asides.transports.launch import RunningServer
 from asides.transports.stage_launch import describe_stage
+from asides.values.fork_guard import call_in_children
 from asides_stage.stage.server import Stage
 
 _log = logging.getLogger("asides")
@@ -64,5 +64,4 @@ def _end() -> None:
 
 
 atexit.register(_end)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_stage)
+call_in_children(_forget_stage)

@@ -11,7 +11,7 @@ import asides
 from asides.options import Options
 from asides.providers.credentials import Secret
 from asides.settings import Settings, Timeouts
-from asides_batch.open_job import JobSetup
+from asides_batch.batch_job import JobSetup
 
 _PLACE = "postgresql://asides:word@db/asides"
 
