@@ -122,6 +122,10 @@ def make_row(chance: random.Random) -> tuple[str, Truth]:
 WRONG_FIELDS = (
     "the thinking is in the answer too",
     "the thinking is in the answer, in tags",
+    "the thinking is in its field and in tags",
+    "other thinking is in tags",
+    "a short thought is in the answer too",
+    "the thinking is in the answer too, with other blanks",
     "the thinking has its tags",
     "the thinking has the answer behind its tags",
     "the answer is in the thinking",
@@ -141,6 +145,15 @@ def make_conversation(chance: random.Random) -> tuple[list[dict[str, str]], Trut
                 said["content"] = f"{thought}\n\n{answer}"
             case "the thinking is in the answer, in tags":
                 said = {"content": f"<think>\n{thought}\n</think>\n\n{answer}"}
+            case "the thinking is in its field and in tags":
+                said["content"] = f"<think>\n{thought}\n</think>\n\n{answer}"
+            case "other thinking is in tags":
+                said["content"] = f"<think>{_make_text(chance, 60)}</think>{answer}"
+            case "a short thought is in the answer too":
+                said[field] = truth.thinking = "I add it."
+                said["content"] = chance.choice((f"I add it.\n\n{answer}", f"{answer}\nI add it."))
+            case "the thinking is in the answer too, with other blanks":
+                said["content"] = f"{thought.replace(' ', '  ')}\n{answer}"
             case "the thinking has its tags":
                 said[field] = f"<think>\n{thought}\n</think>"
             case "the thinking has the answer behind its tags":

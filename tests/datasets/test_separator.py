@@ -135,6 +135,22 @@ def test_conversations_have_a_verdict(conversation: Any, verdict: str) -> None:
     assert next(asides.separate_many([{"chat": conversation}], messages="chat"))["verdict"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("tagged", "verdict", "thinking"),
+    [("t u", "closed", "t u"), ("\n t\nu \n", "closed", "t u"), ("v", "stray_tag", "t u\n\nv")],
+)
+def test_thinking_that_is_in_a_field_and_in_tags_is_kept_once(tagged: str, verdict: str, thinking: str) -> None:
+    said = {"role": "assistant", "reasoning_content": "t u", "content": f"<think>{tagged}</think>a"}
+    chat = [{"role": "user", "content": "q"}, said]
+    row = next(asides.separate_many([{"chat": chat}], messages="chat", to="reasoning_content"))
+    assert (row["verdict"], row["answer"], row["thinking"]) == (verdict, ["a"], [thinking])
+    if verdict == "closed":
+        assert row["chat"][1:] == [{"role": "assistant", "reasoning_content": "t u", "content": "a"}]
+    body = {"object": "chat.completion", "choices": [{"index": 0, "finish_reason": "stop", "message": said}]}
+    row = next(asides.separate_many([body], response=True))
+    assert (row["verdict"], row["answer"], row["thinking"]) == (verdict, "a", thinking)
+
+
 def test_every_turn_of_a_model_has_an_entry() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     chat = [

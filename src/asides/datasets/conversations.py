@@ -9,7 +9,16 @@ import msgspec
 
 from asides.datasets.formats import FormatError, find_format, list_turns, read_text_format
 from asides.datasets.formats.sharegpt import is_sharegpt, read_sharegpt
-from asides.datasets.separation import Separation, TagSettings, Verdict, judge, merge_verdicts, separate_text
+from asides.datasets.separation import (
+    Separation,
+    TagSettings,
+    Verdict,
+    collapse,
+    find_copy,
+    judge,
+    merge_verdicts,
+    separate_text,
+)
 from asides.intake.read import read
 from asides.values.errors import AsidesError, split_advice
 from asides.values.messages import Message, user
@@ -192,7 +201,15 @@ def _separate_message(message: Message, settings: TagSettings) -> tuple[Message,
         found = join_pieces(pieces, truncated=splitter.truncated)
         verdicts.append(judge(splitter, found, part.text, settings))
         grammar = grammar or splitter.grammar
-        parts += _make_parts(pieces)
+        made = _make_parts(pieces)
+        if (stored := _list_last_thoughts(parts)) and (
+            tagged := [each.text for each in made if isinstance(each, Thought)]
+        ):
+            if collapse(" ".join(stored)) == collapse(" ".join(tagged)):
+                made = [each for each in made if not isinstance(each, Thought)]
+            else:
+                verdicts.append(("stray_tag", "the thinking in tags differs from that in its field"))
+        parts += made
     answer = "".join(part.text for part in parts if isinstance(part, Text))
     thinking = join_thoughts([part.text for part in parts if isinstance(part, Thought)])
     commentary = join_commentary(part.text for part in parts if isinstance(part, Commentary))
@@ -202,10 +219,20 @@ def _separate_message(message: Message, settings: TagSettings) -> tuple[Message,
             verdict, reason = "empty_answer", "there is no answer"
         else:
             verdict, reason = "closed" if thinking is not None else "none", ""
-    if any(_is_copied(part, answer) for part in message.parts):
+    if any(isinstance(part, Thought) and find_copy(part.text, answer) for part in message.parts):
         verdict, reason = "stray_tag", "the answer repeats the thinking word for word"
     changed = message if tuple(parts) == message.parts else msgspec.structs.replace(message, parts=tuple(parts))
     return changed, Separation(verdict, grammar, answer, thinking, commentary or None, reason)
+
+
+def _list_last_thoughts(parts: Sequence[Part]) -> list[str]:
+    """The thoughts at the end of the parts so far that had a field, a block or a channel of their own."""
+    thoughts: list[str] = []
+    for part in reversed(parts):
+        if not isinstance(part, Thought) or part.source == "tags":
+            break
+        thoughts.insert(0, part.text)
+    return thoughts
 
 
 def _separate_thought(part: Thought, settings: TagSettings) -> tuple[Thought, list[tuple[Verdict, str]]]:
@@ -218,14 +245,6 @@ def _separate_thought(part: Thought, settings: TagSettings) -> tuple[Thought, li
     if found.answer and not str(found.answer).isspace():
         return part, [("stray_tag", "the field of the thinking has text behind a closing tag")]
     return msgspec.structs.replace(part, text=found.thinking), []
-
-
-# A shorter thought may be the answer itself.
-_SHORTEST_COPY = 40
-
-
-def _is_copied(part: Part, answer: str) -> bool:
-    return isinstance(part, Thought) and len(words := part.text.strip()) >= _SHORTEST_COPY and words in answer
 
 
 def _rank(verdict: Verdict) -> int:

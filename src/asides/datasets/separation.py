@@ -150,6 +150,55 @@ def _begins_with_piece(strays: StrayFinder, text: str, shortest: int) -> bool:
     return _CUT_NAME.match(text) is not None and strays.begins_with_piece(text.lower(), shortest)
 
 
+# Shorter thoughts may be a part of the answer: "The capital of France is Paris."
+_SHORTEST_COPY = 40
+# At the beginning or the end of the answer, in lines of its own.
+_SHORTEST_COPY_APART = 8
+_WORD = re.compile(r"\S+")
+
+
+def collapse(text: str) -> str:
+    """A text with one blank in place of several."""
+    return " ".join(text.split())
+
+
+def find_copy(thought: str, answer: str) -> tuple[int, int] | None:
+    """The place where an answer repeats a thought, also with other blanks; None if it does not."""
+    first = _WORD.search(thought)
+    if first is None or first[0] not in answer:
+        return None
+    words, said = collapse(thought), collapse(answer)
+    at = said.find(words)
+    if at < 0 or len(words) < _SHORTEST_COPY_APART:
+        return None
+    if len(words) >= _SHORTEST_COPY:
+        return _find_words(words, at, said, answer)
+    if at == 0:
+        start, end = _find_words(words, 0, said, answer)
+        if "\n" in answer[end : len(answer) - len(answer[end:].lstrip())]:
+            return start, end
+    if said.endswith(words):
+        start, end = _find_words(words, len(said) - len(words), said, answer)
+        if "\n" in answer[len(answer[:start].rstrip()) : start] and answer[:start].strip():
+            return start, end
+    return None
+
+
+def _find_words(words: str, at: int, said: str, answer: str) -> tuple[int, int]:
+    """The place in an answer of words that are at this place when its blanks are collapsed."""
+    before = at - said.count(" ", 0, at)
+    return _find_letter(answer, before), _find_letter(answer, before + len(words) - words.count(" ") - 1) + 1
+
+
+def _find_letter(text: str, count: int) -> int:
+    """The place of the character behind so many that are not blank."""
+    for found in _WORD.finditer(text):
+        if count < len(found[0]):
+            return found.start() + count
+        count -= len(found[0])
+    return len(text)
+
+
 def merge_verdicts(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict of a conversation: the worst of its messages, and thinking before none."""
     worst: Verdict = "none"

@@ -7,13 +7,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from asides.datasets.formats.chat import split_tags, tag_text
-from asides.datasets.formats.turns import CallNumbers, FormatError, Piece, Turn, make_call, split_messages
+from asides.datasets.formats.turns import CallNumbers, FormatError, Piece, Span, Turn, make_call, split_messages
 from asides.values.messages import Message
 from asides.values.parts import Part, Text, ToolResult
 
 _MESSAGE = re.compile(r"<\|im_start\|>(\w+)\n(.*?)(?:<\|im_end\|>\n?|\Z)", re.DOTALL)
 _CALL = re.compile(r"\n?<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
 _RESULT = re.compile(r"<tool_response>\n(.*?)\n</tool_response>\n?", re.DOTALL)
+_THOUGHT = re.compile(r"<think>(.*?)</think>", re.DOTALL)
+_THOUGHTS = re.compile(r"(?:\s*<think>.*?</think>)+\s*", re.DOTALL)
 _MARKS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "<tool_response>")
 
 
@@ -86,6 +88,20 @@ def _read(text: str, split: Callable[[str], list[Part]]) -> Iterator[Message]:
                 yield Message("assistant", tuple(_read_said(content, numbers, split)))
             case _:
                 raise FormatError("a ChatML message has an unknown role")
+
+
+def find_spans(text: str) -> Iterator[Span]:
+    """The places of what the model says, calls left out; text between messages is skipped."""
+    for found in _MESSAGE.finditer(text):
+        if found[1] != "assistant":
+            continue
+        start, end = found.span(2)
+        call = _CALL.search(text, start, end)
+        kept = _THOUGHTS.match(text, start, end)
+        if kept is not None:
+            yield from (Span("thinking", *each.span(1)) for each in _THOUGHT.finditer(text, start, kept.end()))
+            start = kept.end()
+        yield Span("text", start, end if call is None else max(start, call.start()))
 
 
 def _read_user(content: str, numbers: CallNumbers) -> Message:
