@@ -154,6 +154,12 @@ def test_a_block_of_an_export_is_found() -> None:
     assert places("<details><summary>More</summary>text</details>") == []
 
 
+def test_tags_that_were_escaped_for_html_are_found_and_stay() -> None:
+    (found,) = asides.audit(["&lt;think&gt;plan&lt;/think&gt;42"])
+    assert (found.kind, found.text, found.is_removed) == ("closed", "plan", False)
+    assert places("Write &lt;think&gt; and &lt;/think&gt; around it.") == []
+
+
 def test_findings_tell_no_content_unless_it_is_asked_for() -> None:
     (found,) = asides.audit([{"response": LEAK}])
     assert "hidden" not in repr(found)

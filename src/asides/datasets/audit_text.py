@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from html import unescape
 from typing import Literal, NamedTuple, TypeAlias
 
 from asides.datasets.formats import Span, find_spans
@@ -21,6 +22,7 @@ from asides.wire.inline_tags import (
     separate_with,
 )
 from asides.wire.inline_tags.grammars import Role, find_rules
+from asides.wire.inline_tags.strays import EXPORTED_TAGS, RARE_TAGS
 
 FoundKind: TypeAlias = Literal["closed", "unclosed", "lone_close", "empty", "later", "copied", "unreadable"]
 """closed: between tags; unclosed: the closing tag is missing; lone_close: the opening tag is missing; empty: tags
@@ -30,8 +32,6 @@ stored beside it; unreadable: the row cannot be read, and may have any.
 FoundChannel: TypeAlias = Literal["thinking", "commentary"]
 Tag: TypeAlias = str | tuple[str, str]
 
-# Grammars of few models, whose names many data sets do not have.
-_OTHER_TAGS = ("begin-of-thought", "reason")
 _KEPT_DETAILS = re.compile(r"(?:\s*<details type=\"reasoning\".*?</details>)+\s*", re.DOTALL)
 
 
@@ -50,6 +50,9 @@ class FoundInText(NamedTuple):
     """Whether the cleaned text is without it."""
 
 
+_ESCAPED_BRACKET = "&lt;"
+
+
 class CheckedText(NamedTuple):
     """What is inside a text."""
 
@@ -65,8 +68,8 @@ class CheckedText(NamedTuple):
 def list_tags(model: str | None, *, keeps_details: bool) -> tuple[str, ...]:
     """The grammars that can occur in a text of a model. `keeps_details`: the program stores thinking in `details`."""
     written = () if model is None else tuple(map(str, find_written_tags(model)))
-    exported = () if keeps_details else ("details",)
-    return tuple(dict.fromkeys((*written, *DEFAULT_TAGS, *_OTHER_TAGS, *exported)))
+    exported = () if keeps_details else EXPORTED_TAGS
+    return tuple(dict.fromkeys((*written, *DEFAULT_TAGS, *RARE_TAGS, *exported)))
 
 
 def check_text(
@@ -118,13 +121,21 @@ def _check_answer(text: str, tags: Sequence[Tag], position: Position, thoughts: 
         found = FoundInText("thinking", "harmony", "closed", stripped["thought"].strip())
         return CheckedText((found,), stripped["answer"])
     if may_hold_tags(text, tuple(tags)):
-        checker = TextChecker(tags, position)
-        checker.feed(text)
-        checked = checker.finish()
+        checked = _check_tags(text, tags, position)
+    if not checked.found and text.lstrip().startswith(_ESCAPED_BRACKET):
+        # Only a person can say whether the rest is escaped too.
+        escaped = _check_tags(unescape(text), tags, position).found
+        checked = checked._replace(found=tuple(each._replace(is_removed=False) for each in escaped))
     for thought in thoughts:
         if (copy := find_copy(thought, checked.cleaned)) is not None:
             checked = _remove_copy(checked, *copy)
     return checked
+
+
+def _check_tags(text: str, tags: Sequence[Tag], position: Position) -> CheckedText:
+    checker = TextChecker(tags, position)
+    checker.feed(text)
+    return checker.finish()
 
 
 def has_closing_tag(text: str, tags: Sequence[Tag]) -> bool:

@@ -102,10 +102,14 @@ def judge(splitter: Splitter, found: Separated, text: str, settings: TagSettings
         return "stray_tag", "a block after the beginning of the answer may be a quotation"
     if strays.is_in_answer(answer) or (found.commentary and strays.is_in_answer(found.commentary)):
         return "stray_tag", "a tag, or a piece of one, is left in the answer"
+    if strays.ends_in_piece(answer):
+        return "stray_tag", "the answer ends in a piece of a tag"
     if thinking is not None:
         if strays.is_in_thinking(thinking):
             return "stray_tag", "a tag, or a piece of one, is left in the thinking"
-        if ("`" in thinking and splitter.nests) or ends_in_code(thinking):
+        if splitter.nests:
+            return "stray_tag", "the thinking has a block inside, and may end elsewhere"
+        if ends_in_code(thinking):
             return "stray_tag", "the thinking may quote a tag in code, and end elsewhere"
         if splitter.lacks_close or splitter.lacks_header:
             return "stray_tag", f"a {'closing tag' if splitter.lacks_close else 'header'} is missing"

@@ -101,6 +101,32 @@ class Matcher:
             groups.append(f"(?P<_{number}>({flag}:{''.join(map(_make_pattern, phrase))}))")
         return re.compile("|".join(groups) or "(?!)").match
 
+    @cached_property
+    def _heads(self) -> tuple[tuple[str, Find], ...] | None:
+        """The first characters of tags, each with the match of what may follow; None if a letter begins one."""
+        heads: dict[str, set[str]] = {}
+        for phrase, _ in self._rows:
+            head = _cut_pattern(phrase)
+            if head is None:
+                return None
+            heads.setdefault(head[0], set()).add(head[1])
+        return tuple(
+            (first, re.compile(f"{re.escape(first)}(?:{'|'.join(sorted(rests))})", re.IGNORECASE).match)
+            for first, rests in heads.items()
+        )
+
+    def may_hold(self, text: str) -> bool:
+        """Whether a text has the first characters of a tag: quicker than looking for tags."""
+        if self._heads is None:
+            return True
+        for first, match in self._heads:
+            at = text.find(first)
+            while at >= 0:
+                if match(text, at) is not None:
+                    return True
+                at = text.find(first, at + 1)
+        return False
+
     def find_tag(self, found: re.Match[str]) -> Tag | None:
         """Return the tag that was matched; None when only more text can decide."""
         return None if found.lastgroup is None else self._tags[found.lastgroup]
@@ -130,6 +156,23 @@ def _split_units(phrase: Phrase) -> list[str | Unit]:
     for part in phrase:
         units += part if isinstance(part, str) else [part]
     return units
+
+
+# So many characters of a tag are seldom in other text.
+_CLEAR_HEAD = 4
+
+
+def _cut_pattern(phrase: Phrase) -> tuple[str, str] | None:
+    """The first character of a phrase, and the pattern of those behind it; None if it begins with a letter."""
+    if not phrase or not isinstance(phrase[0], str) or phrase[0][0].isalpha():
+        return None
+    pattern, left = "", _CLEAR_HEAD
+    for part in (phrase[0][1:], *phrase[1:]):
+        if left <= 0:
+            break
+        pattern += _make_pattern(part[:left] if isinstance(part, str) else part)
+        left -= len(part) if isinstance(part, str) else 0
+    return phrase[0][0], pattern
 
 
 def _make_pattern(part: str | Unit) -> str:
