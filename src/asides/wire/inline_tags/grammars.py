@@ -106,12 +106,12 @@ class Matcher:
         """The first characters of tags, each with the match of what may follow; None if a letter begins one."""
         heads: dict[str, set[str]] = {}
         for phrase, _ in self._rows:
-            head = _cut_pattern(phrase)
-            if head is None:
+            head = _cut_head(phrase)
+            if head[:1].isalpha() or not head:
                 return None
-            heads.setdefault(head[0], set()).add(head[1])
+            heads.setdefault(head[0], set()).add(re.escape(head[1:].removeprefix("/")[:_CLEAR_HEAD]))
         return tuple(
-            (first, re.compile(f"{re.escape(first)}(?:{'|'.join(sorted(rests))})", re.IGNORECASE).match)
+            (first, re.compile(rf"{re.escape(first)}\s*+/?\s*+(?:{'|'.join(sorted(rests))})", re.IGNORECASE).match)
             for first, rests in heads.items()
         )
 
@@ -158,21 +158,19 @@ def _split_units(phrase: Phrase) -> list[str | Unit]:
     return units
 
 
-# So many characters of a tag are seldom in other text.
-_CLEAR_HEAD = 4
+# So many characters of a tag's name are seldom in other text.
+_CLEAR_HEAD = 3
 
 
-def _cut_pattern(phrase: Phrase) -> tuple[str, str] | None:
-    """The first character of a phrase, and the pattern of those behind it; None if it begins with a letter."""
-    if not phrase or not isinstance(phrase[0], str) or phrase[0][0].isalpha():
-        return None
-    pattern, left = "", _CLEAR_HEAD
-    for part in (phrase[0][1:], *phrase[1:]):
-        if left <= 0:
+def _cut_head(phrase: Phrase) -> str:
+    """The characters that a phrase begins with, without blanks."""
+    head = ""
+    for part in phrase:
+        if isinstance(part, str):
+            head += part
+        elif part.chars != r"\s":
             break
-        pattern += _make_pattern(part[:left] if isinstance(part, str) else part)
-        left -= len(part) if isinstance(part, str) else 0
-    return phrase[0][0], pattern
+    return head
 
 
 def _make_pattern(part: str | Unit) -> str:

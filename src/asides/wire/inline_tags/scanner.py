@@ -230,8 +230,10 @@ class Put(Protocol):
 
 def ends_in_code(text: str) -> bool:
     """Whether a text ends inside a fence, or inside inline code that its last line does not close."""
-    if "`" not in text and ("~" not in text or "~~~" not in text):
-        return False
+    if not ("`" in text and "```" in text) and not ("~" in text and "~~~" in text):
+        text = text[text.rfind("\n") + 1 :]  # without a fence, code ends with its line
+        if "`" not in text:
+            return False
     code = CodeSpans()
     code.unread.append(text)
     code.read()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 
 from asides.wire.inline_tags.grammar import Phrase, Unit
 from asides.wire.inline_tags.grammars import GRAMMARS, Grammar, Matcher, Role, Tags, find_rules
@@ -27,7 +28,7 @@ class StrayFinder:
 
     def __init__(self, grammars: tuple[Grammar, ...], others: tuple[Grammar, ...] = ()) -> None:
         opens = [phrase for each in grammars for phrase in (*each.open, *each.header, *each.first)]
-        literals = {"".join(part for part in phrase if isinstance(part, str)) for phrase in opens}
+        literals = _join_literals(opens)
         self._prefixes = tuple({text[:end] for text in literals for end in range(1, len(text))})
         ends = {text[start:] for text in literals for start in range(1, len(text))}
         # A few letters at the end of a tag may be the beginning of any word.
@@ -38,12 +39,8 @@ class StrayFinder:
         whole = [(each, role) for each in grammars for role in (Role.OPEN, Role.CLOSE, Role.HEADER)]
         whole += [(each, role) for each in others for role in (Role.OPEN, Role.ORPHAN)]
         self._matcher = Matcher([*whole, (pieces, Role.CONTROL)])
-        tags = {
-            "".join(part for part in phrase if isinstance(part, str)).casefold()
-            for each, role in whole
-            for phrase in each.phrases(role)
-        }
-        self._ends = frozenset(tag[:end] for tag in tags for end in range(_SHORTEST_END, len(tag)))
+        tags = _join_literals(phrase for each, role in whole for phrase in each.phrases(role))
+        self._ends = frozenset(tag[:end].casefold() for tag in tags for end in range(_SHORTEST_END, len(tag)))
         self.may_hold = self._matcher.may_hold
         """Whether a text may have a tag or a piece of one."""
         self._longest_end = max(map(len, self._ends), default=0)
@@ -102,25 +99,39 @@ def _cut_firsts(grammar: Grammar) -> tuple[str, ...]:
 
 
 def _cut_names(grammars: tuple[Grammar, ...]) -> list[Phrase]:
-    """The beginnings of tags in angle brackets, up to where the name is clear, and closing tags without the first one.
+    """The beginnings of tags, up to where the name is clear, and closing tags in angle brackets without the first one.
 
     Also those of tags whose brackets were escaped for HTML.
     """
-    tags = ["".join(part for part in phrase if isinstance(part, str)) for each in grammars for phrase in each.open]
-    names = {tag[1:-1] for tag in tags if tag.startswith("<") and tag[1:2].isalpha() and " " not in tag}
-    pieces: list[Phrase] = []
-    for name in sorted(names):
-        pieces += [(mark + name[:_SHORTEST_NAME],) for mark in ("<", "</", "&lt;", "&lt;/")]
-        pieces += [(f"</{name[:_SHORTEST_END]}", _NAME_ENDS), (f"/{name}>",)]
-    return pieces
+    pieces: dict[Phrase, None] = {}
+    for tag in _join_literals(phrase for each in grammars for phrase in each.open):
+        if tag.startswith("<") and tag[1:2].isalpha() and " " not in tag:
+            name = tag[1 : 1 + _SHORTEST_NAME]
+            pieces |= dict.fromkeys((mark + name,) for mark in ("<", "&lt;", "&lt;/"))
+    for tag in _join_literals(phrase for each in grammars for phrase in each.phrases(Role.ORPHAN)):
+        bracket, slash, name = tag.partition("/")
+        if slash and len(bracket) == 1:
+            pieces[f"{bracket}/{name[:_SHORTEST_NAME]}",] = None
+            pieces[f"{bracket}/{name[:_SHORTEST_END]}", _NAME_ENDS] = None
+            if name[0].isalpha() and bracket == "<":
+                pieces[f"/{name}",] = None
+    return list(pieces)
+
+
+def _join_literals(phrases: Iterable[Phrase]) -> list[str]:
+    return sorted({"".join(part for part in phrase if isinstance(part, str)) for phrase in phrases})
 
 
 def find_strays(tags: Tags | None) -> StrayFinder:
     """The finder for a `tags=` argument."""
-    others = tuple(GRAMMARS[name] for name in (*RARE_TAGS, *EXPORTED_TAGS)) if tags is None else ()
-    return _make_finder(find_rules(tags).grammars, others)
+    return _make_default_finder() if tags is None else _make_finder(find_rules(tags).grammars)
+
+
+@cache
+def _make_default_finder() -> StrayFinder:
+    return StrayFinder(find_rules(None).grammars, tuple(GRAMMARS[name] for name in (*RARE_TAGS, *EXPORTED_TAGS)))
 
 
 @lru_cache(maxsize=16)
-def _make_finder(grammars: tuple[Grammar, ...], others: tuple[Grammar, ...]) -> StrayFinder:
-    return StrayFinder(grammars, others)
+def _make_finder(grammars: tuple[Grammar, ...]) -> StrayFinder:
+    return StrayFinder(grammars)
