@@ -34,7 +34,7 @@ with open(sys.argv[1], encoding="utf-8") as source, open(sys.argv[2], "w", encod
 _WORDS = "we need the sum of both numbers first so check each step again, then write 42 and say why it holds.\n".split(
     " "
 )
-_MARKED_WORDS = [*_WORDS, "`x`", "<", "[1]", "a/b", "|", "<b>", "\n```python\nx = a < b\n```\n"]
+_MARKED_WORDS = [*_WORDS * 4, "`x`", "<", "[1]", "a/b", "|", "<b>", "\n```python\nx = a < b\n```\n"]
 _MEGABYTE = 1 << 20
 
 

@@ -100,9 +100,9 @@ def separate_ordinary(text: str, settings: TagSettings) -> Separation:
 
 
 def separate_plain(text: str) -> Separation | None:
-    """What `separate_ordinary` makes of a text without tags, or of `<think>…</think>…` without others; None for the rest.
+    """What `separate_ordinary` makes of a text without tags, or of `<think>…</think>…` without others.
 
-    Most rows are so, and a few searches are quicker than a splitter.
+    None for other texts. Most rows are so, and a few searches are quicker than a splitter.
     """
     strays = find_strays(None)
     thinking, begin = None, 0

@@ -230,12 +230,15 @@ class Put(Protocol):
 
 def ends_in_code(text: str) -> bool:
     """Whether a text ends inside a fence, or inside inline code that its last line does not close."""
-    if not ("`" in text and "```" in text) and not ("~" in text and "~~~" in text):
-        text = text[text.rfind("\n") + 1 :]  # without a fence, code ends with its line
-        if "`" not in text:
-            return False
+    if "`" not in text and "~" not in text:
+        return False
+    *lines, last = text.split("\n")
+    # Only these lines can open or close a fence, and inline code ends with its line.
+    fences = [line for line in lines if "```" in line or "~~~" in line]
+    if not fences and "`" not in last and "~" not in last:
+        return False
     code = CodeSpans()
-    code.unread.append(text)
+    code.unread.append("\n".join((*fences, last)))
     code.read()
     return bool(code.fence or code.inline)
 
