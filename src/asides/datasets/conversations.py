@@ -56,11 +56,29 @@ def separate_conversation(
                 _refuse_tools(value)
             chosen = find_format(to)
             found.turns = chosen.write(separated)
+            notes: list[str] = []
             if "signatures" not in chosen.keeps and any(turn.features for turn in list_turns(separated)):
-                found.note = f"the format {to} has no place for signatures of thoughts"
+                notes.append(f"the format {to} has no place for signatures of thoughts")
+            if not is_text and _has_developer(value):
+                notes.append("the role developer became system")
+            found.note = "; ".join(notes)
         except FormatError as problem:
             found.verdict, found.reason = "unreadable", f"the format {to} cannot hold the conversation: {problem}"
     return found
+
+
+def _has_developer(value: object) -> bool:
+    """Whether a message is a developer's, which is read as that of the system."""
+    value = _parse(value)
+    if isinstance(value, str):
+        return _DEVELOPER_TURN in value
+    messages = value.get("messages") if isinstance(value, Mapping) else value
+    return isinstance(messages, list) and any(
+        isinstance(each, Mapping) and each.get("role") == "developer" for each in messages
+    )
+
+
+_DEVELOPER_TURN = "<|start|>developer"
 
 
 def _refuse_tools(value: object) -> None:
