@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from importlib import import_module
@@ -355,8 +358,19 @@ def test_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ds = datasets.Dataset.from_list(ROWS).map(separator)
     assert [(row["answer"], row["thinking"]) for row in ds] == COLUMNS
     assert ds["verdict"][:] == ["closed", "none", "unclosed"]
-    # The cache of `map` finds the result of the same separator again, and of no other.
-    hash_of = import_module("datasets.fingerprint").Hasher.hash
-    assert hash_of(separator) == hash_of(pickle.loads(pickle.dumps(separator)))
-    assert hash_of(separator) == hash_of(asides.RowSeparator(column="response", verdict="verdict"))
-    assert hash_of(separator) != hash_of(asides.RowSeparator(column="response", verdict="v"))
+
+
+def test_the_key_of_a_cached_map_is_the_same_in_every_process() -> None:
+    program = (
+        "import pickle, asides; from datasets.fingerprint import Hasher; "
+        "each = asides.RowSeparator(column='response'); other = asides.RowSeparator(column='text'); "
+        "print(*map(Hasher.hash, (each, pickle.loads(pickle.dumps(each)), other)))"
+    )
+    found = set[str]()
+    for seed in ("1", "2"):
+        variables = os.environ | {"PYTHONHASHSEED": seed, "HF_HUB_OFFLINE": "1"}
+        run = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True)
+        each, copy, other = run.stdout.split()
+        assert each == copy != other
+        found.add(each)
+    assert len(found) == 1

@@ -75,6 +75,7 @@ def _make_plan(arguments: Namespace) -> Plan:
     settings = TagSettings() if arguments.model is None else find_tag_settings(arguments.model)
     tags = read_tags(arguments)
     given = arguments.starts_inside
+    accepted = {_read_verdict(name) for name in arguments.accept}
     separator = RowSeparator(
         column=arguments.column,
         messages=arguments.messages,
@@ -89,7 +90,7 @@ def _make_plan(arguments: Namespace) -> Plan:
         to=arguments.to,
         into=arguments.into,
         prompt=arguments.prompt_column,
-        undecided=DEFAULT_UNDECIDED - {_read_verdict(name) for name in arguments.accept},
+        undecided=tuple(verdict for verdict in DEFAULT_UNDECIDED if verdict not in accepted),
     )
     wants_stats = bool(arguments.stats or arguments.stats_page)
     return Plan(

@@ -25,7 +25,8 @@ Verdict: TypeAlias = Literal["closed", "none", "lone_close", "unclosed", "empty_
 - unreadable: the row has no text, messages or response that can be read
 """
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-DEFAULT_UNDECIDED: frozenset[Verdict] = frozenset({"unclosed", "empty_answer", "stray_tag", "unreadable"})
+# A tuple: the order of a set differs from process to process, and with it the key of a cached result.
+DEFAULT_UNDECIDED: tuple[Verdict, ...] = ("unclosed", "empty_answer", "stray_tag", "unreadable")
 """The verdicts after which a person has to look at the row."""
 
 

@@ -47,7 +47,7 @@ class RowSeparator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The column for that; None: the column that was read."""
     prompt: str | None = None
     """With `column` and `to`: the column with the question before it."""
-    undecided: frozenset[Verdict] = DEFAULT_UNDECIDED
+    undecided: tuple[Verdict, ...] = DEFAULT_UNDECIDED
     """The verdicts of rows that a person has to look at."""
 
     def __post_init__(self) -> None:
