@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -33,16 +34,19 @@ with open(sys.argv[1], encoding="utf-8") as source, open(sys.argv[2], "w", encod
 _WORDS = "we need the sum of both numbers first so check each step again, then write 42 and say why it holds.\n".split(
     " "
 )
+_MARKED_WORDS = [*_WORDS * 4, "`x`", "<", "[1]", "a/b", "|", "<b>", "\n```python\nx = a < b\n```\n"]
 _MEGABYTE = 1 << 20
 
 
-def write_rows(path: Path, count: int, size: int) -> None:
+def write_rows(path: Path, count: int, size: int, words: Sequence[str] = _WORDS) -> None:
     """Write rows whose texts have about this size: half of it is thinking."""
     chance = random.Random(1)
     texts = []
     for _ in range(200):
-        half = " ".join(chance.choices(_WORDS, k=size // 10))
-        texts.append(f"<think>\n{half[: size // 2]}\n</think>\n\n{half[: size // 2]}")
+        half = " ".join(chance.choices(words, k=size // 10))[: size // 2]
+        if half.count("```") % 2:
+            half += "\n```"
+        texts.append(f"<think>\n{half}\n</think>\n\n{half}")
     with path.open("w", encoding="utf-8") as file:
         for number in range(count):
             row = {"id": number, "model": "qwen3", "response": texts[number % len(texts)]}
@@ -69,10 +73,10 @@ def separate(source: Path, target: Path, *options: str) -> dict[str, float]:
     return run([*command, "-o", str(target)])
 
 
-def compare(folder: Path, rows: int, rounds: int) -> dict[str, Any]:
+def compare(folder: Path, rows: int, rounds: int, words: Sequence[str] = _WORDS) -> dict[str, Any]:
     """Compare with the regular expression, and one process with two; each figure is a median of all rounds."""
     source, target = folder / "rows.jsonl", folder / "out.jsonl"
-    write_rows(source, rows, 4000)
+    write_rows(source, rows, 4000, words)
     found: dict[str, list[dict[str, float]]] = {"regex": [], "one": [], "two": []}
     for _ in range(rounds):
         found["regex"].append(run([sys.executable, "-c", _PLAIN, str(source), str(target)]))
@@ -116,7 +120,11 @@ def main() -> None:
         if options.memory:
             print(json.dumps(measure_memory(folder, options.memory), indent=2))
         else:
-            print(json.dumps(compare(folder, options.rows, options.rounds), indent=2))
+            found = {
+                name: compare(folder, options.rows, options.rounds, words)
+                for name, words in (("plain rows", _WORDS), ("rows with code and brackets", _MARKED_WORDS))
+            }
+            print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":

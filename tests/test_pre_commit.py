@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from asides.datasets.rows import open_writer
 from tests.cli.children import environment
 
 _ROOT = Path(__file__).parent.parent
@@ -55,6 +56,13 @@ def test_the_hook_stops_a_file_with_thinking_in_an_answer(hook: dict[str, Any], 
     (tmp_path / "data").mkdir()
     row = {"messages": [{"role": "assistant", "content": "<think>plan</think>42"}]}
     (tmp_path / "data" / "chat.json").write_text(json.dumps([row]), encoding="utf-8")
+    line = '{"response": "<think>plan</think>42"}\n'
+    (tmp_path / "rows.txt").write_text(line, encoding="utf-8")
+    for name in ("rows.jsonl.zst", "rows.csv.zstd", "rows.parquet"):
+        with open_writer(tmp_path / name) as writer:
+            writer.write(json.loads(line))
     done = run(hook, tmp_path)
     assert done.returncode == 1
+    for name in ("rows.txt", "rows.jsonl.zst", "rows.csv.zstd", "rows.parquet"):
+        assert f"{name}:1 $.response think between tags, 4 characters" in done.stdout
     assert "data/chat.json:1 $.messages[0].content think between tags, 4 characters" in done.stdout

@@ -43,7 +43,7 @@ def test_rows_the_report_and_the_undecided(source: Path, capsys: pytest.CaptureF
     assert re.search(r"^closed +1 +33.3%  1$", out, re.MULTILINE)
     assert re.search(r"^unclosed +1 +33.3%  3$", out, re.MULTILINE)
     assert re.search(r"^think +2$", out, re.MULTILINE)
-    assert "1 undecided rows, listed in out.jsonl.undecided.jsonl" in out
+    assert "1 undecided row, listed in out.jsonl.undecided.jsonl" in out
     assert "secret" not in out
     rows = [json.loads(line) for line in Path("out.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(row["answer"], row["thinking"]) for row in rows] == [
@@ -85,6 +85,26 @@ def test_without_an_output_the_rows_go_to_stdout() -> None:
     assert run.returncode == 0
     assert [json.loads(line)["answer"] for line in run.stdout.splitlines()] == ["42", "Paris"]
     assert b"closed" in run.stderr
+
+
+def separate_to_stdout(rows: list[str], *options: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "asides", "separate", "--column", "response", *options]
+    return subprocess.run(command, input="\n".join(rows).encode(), capture_output=True, timeout=60, check=False)
+
+
+def test_undecided_rows_are_named_where_no_file_lists_them() -> None:
+    rows = ['{"response": "a"}', '{"response": "<think>secret, cut"}', '{"resp']
+    run = separate_to_stdout(rows)
+    assert run.returncode == 9
+    report = run.stderr.decode()
+    assert report.endswith("\n2 undecided rows:\n-:2 unclosed\n-:3 unreadable\n")
+    assert re.search(r"^- +1$", report, re.MULTILINE)
+    assert "secret" not in report
+    report = separate_to_stdout(['{"response": "<think>secret, cut"}'] * 23).stderr.decode()
+    assert "\n23 undecided rows:\n-:1 unclosed\n" in report
+    assert report.endswith("\n-:20 unclosed\nand 3 more; --undecided FILE lists all\n")
+    found = json.loads(separate_to_stdout(rows, "--json").stderr)
+    assert found["undecided_rows"] == [{"row": "2", "verdict": "unclosed"}, {"row": "3", "verdict": "unreadable"}]
 
 
 def test_statistics_as_table_json_and_page(source: Path, capsys: pytest.CaptureFixture[str]) -> None:

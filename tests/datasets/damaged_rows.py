@@ -55,6 +55,8 @@ GRAMMARS: dict[str, tuple[str, str, str]] = {
 DAMAGES = (
     "half an opening tag",
     "half a closing tag",
+    "half a closing tag and no opening tag",
+    "the text ends in half a tag",
     "no opening tag",
     "no closing tag",
     "a second closing tag",
@@ -63,6 +65,8 @@ DAMAGES = (
     "a thought that quotes the closing tag in a fence",
     "an answer that quotes tags",
     "the answer is in the thinking",
+    "tags escaped for HTML",
+    "a block of an export",
 )
 
 
@@ -91,6 +95,14 @@ def make_row(chance: random.Random) -> tuple[str, Truth]:
             opening = _halve(chance, opening.strip())
         case "half a closing tag":
             closing = _halve(chance, closing.strip())
+        case "half a closing tag and no opening tag":
+            opening, closing = "", f" {_cut_clearly(chance, _get_close(name))} "
+        case "the text ends in half a tag":
+            end = f" {_cut_clearly(chance, _get_open(name), ends=True)}"
+        case "tags escaped for HTML":
+            opening, closing, end = "&lt;think&gt;", "&lt;/think&gt;", ""
+        case "a block of an export":
+            opening, closing, end = '<details type="reasoning" done="true">\n', "\n</details>\n", ""
         case "no opening tag":
             opening = ""
         case "no closing tag":
@@ -104,7 +116,7 @@ def make_row(chance: random.Random) -> tuple[str, Truth]:
             inner = _make_text(chance, 60)
             before, after = thought, _make_text(chance, 60)
             thought = f"{before}{opening.strip()}{inner}{_get_close(name)}{after}"
-            truth.thinking = f"{before}\n\n{inner}\n\n{after}"
+            truth.thinking = thought
         case "a thought that quotes its tags":
             quoted = f"I write `{opening.strip()}` and then `{_get_close(name)}`."
             thought = truth.thinking = f"{thought}\n{quoted if chance.random() < 0.5 else quoted[:9]}\nSo."
@@ -122,6 +134,10 @@ def make_row(chance: random.Random) -> tuple[str, Truth]:
 WRONG_FIELDS = (
     "the thinking is in the answer too",
     "the thinking is in the answer, in tags",
+    "the thinking is in its field and in tags",
+    "other thinking is in tags",
+    "a short thought is in the answer too",
+    "the thinking is in the answer too, with other blanks",
     "the thinking has its tags",
     "the thinking has the answer behind its tags",
     "the answer is in the thinking",
@@ -141,6 +157,15 @@ def make_conversation(chance: random.Random) -> tuple[list[dict[str, str]], Trut
                 said["content"] = f"{thought}\n\n{answer}"
             case "the thinking is in the answer, in tags":
                 said = {"content": f"<think>\n{thought}\n</think>\n\n{answer}"}
+            case "the thinking is in its field and in tags":
+                said["content"] = f"<think>\n{thought}\n</think>\n\n{answer}"
+            case "other thinking is in tags":
+                said["content"] = f"<think>{_make_text(chance, 60)}</think>{answer}"
+            case "a short thought is in the answer too":
+                said[field] = truth.thinking = "I add it."
+                said["content"] = chance.choice((f"I add it.\n\n{answer}", f"{answer}\nI add it."))
+            case "the thinking is in the answer too, with other blanks":
+                said["content"] = f"{thought.replace(' ', '  ')}\n{answer}"
             case "the thinking has its tags":
                 said[field] = f"<think>\n{thought}\n</think>"
             case "the thinking has the answer behind its tags":
@@ -153,6 +178,19 @@ def make_conversation(chance: random.Random) -> tuple[list[dict[str, str]], Trut
 def _get_close(name: str) -> str:
     """The closing tag alone."""
     return {"command": "<|END_THINKING|>", "harmony": "<|end|>"}.get(name, GRAMMARS[name][1].strip())
+
+
+def _get_open(name: str) -> str:
+    """The opening tag alone."""
+    return "<|channel|>" if name == "harmony" else GRAMMARS[name][0].strip()
+
+
+def _cut_clearly(chance: random.Random, tag: str, *, ends: bool = False) -> str:
+    """A piece of a tag that no other text has: its beginning with three letters or more, or all but its bracket."""
+    letters = next(place for place, letter in enumerate(tag) if letter.isalpha())
+    if ends or not tag.startswith("</") or chance.random() < 0.5:
+        return tag[: chance.randrange(letters + 3, len(tag))]
+    return tag[1:]
 
 
 def _halve(chance: random.Random, tag: str) -> str:

@@ -105,6 +105,7 @@ def test_what_is_in_its_place_or_of_somebody_else_is_not_reported(row: object) -
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": LONG}]},
         ]},
         {"thinking": LONG, "response": LONG},
+        {"thinking": LONG.replace(" ", "\n"), "response": f"So: {LONG} 42"},
     ],
 )  # fmt: skip
 def test_reasoning_that_was_copied_into_the_answer_is_found(row: dict[str, Any]) -> None:
@@ -112,8 +113,21 @@ def test_reasoning_that_was_copied_into_the_answer_is_found(row: dict[str, Any])
     assert (found.kind, found.grammar, found.characters) == ("copied", "", len(LONG))
 
 
-def test_a_short_thought_may_be_the_answer_itself() -> None:
-    assert places({"role": "assistant", "reasoning_content": "It is 42.", "content": "It is 42."}) == []
+@pytest.mark.parametrize("answer", ["It is 42.", "It is 42. I am sure.", "So: It is 42. Sure.", "So it is: It is 42."])
+def test_a_short_thought_may_be_a_part_of_the_answer(answer: str) -> None:
+    assert places({"role": "assistant", "reasoning_content": "It is 42.", "content": answer}) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_removed"),
+    [("I add six.\n\n42", True), (" I  add\tsix. \n42", True), ("42\n\nI add six.", False), ("42\nI add six. ", False)],
+)
+def test_a_short_thought_in_lines_of_its_own_is_a_copy(answer: str, is_removed: bool) -> None:
+    (found,) = asides.audit([{"role": "assistant", "reasoning_content": "I add six.\n", "content": answer}])
+    assert (found.kind, found.is_removed) == ("copied", is_removed)
+    assert " ".join(found.text.split()) == "I add six."
+    row = {"chat": [{"role": "assistant", "reasoning_content": "I add six.\n", "content": answer}]}
+    assert next(asides.separate_many([row], messages="chat"))["verdict"] == "stray_tag"
 
 
 def test_the_model_of_a_row_decides_about_its_tags() -> None:
@@ -138,6 +152,12 @@ def test_a_block_of_an_export_is_found() -> None:
     text = '<details type="reasoning" done="true">\n<summary>Thought</summary>\n> plan\n</details>\n42'
     assert places({"role": "assistant", "content": text}) == [("$.content", "details", "closed")]
     assert places("<details><summary>More</summary>text</details>") == []
+
+
+def test_tags_that_were_escaped_for_html_are_found_and_stay() -> None:
+    (found,) = asides.audit(["&lt;think&gt;plan&lt;/think&gt;42"])
+    assert (found.kind, found.text, found.is_removed) == ("closed", "plan", False)
+    assert places("Write &lt;think&gt; and &lt;/think&gt; around it.") == []
 
 
 def test_findings_tell_no_content_unless_it_is_asked_for() -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +137,67 @@ _LONG = "They want the product, so I multiply six by seven."
 )
 def test_conversations_have_a_verdict(conversation: Any, verdict: str) -> None:
     assert next(asides.separate_many([{"chat": conversation}], messages="chat"))["verdict"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("tagged", "verdict", "thinking"),
+    [("t u", "closed", "t u"), ("\n t\nu \n", "closed", "t u"), ("v", "stray_tag", "t u\n\nv")],
+)
+def test_thinking_that_is_in_a_field_and_in_tags_is_kept_once(tagged: str, verdict: str, thinking: str) -> None:
+    said = {"role": "assistant", "reasoning_content": "t u", "content": f"<think>{tagged}</think>a"}
+    chat = [{"role": "user", "content": "q"}, said]
+    row = next(asides.separate_many([{"chat": chat}], messages="chat", to="reasoning_content"))
+    assert (row["verdict"], row["answer"], row["thinking"]) == (verdict, ["a"], [thinking])
+    if verdict == "closed":
+        assert row["chat"][1:] == [{"role": "assistant", "reasoning_content": "t u", "content": "a"}]
+    body = {"object": "chat.completion", "choices": [{"index": 0, "finish_reason": "stop", "message": said}]}
+    row = next(asides.separate_many([body], response=True))
+    assert (row["verdict"], row["answer"], row["thinking"]) == (verdict, "a", thinking)
+
+
+_HERMES_CALL = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+
+
+@pytest.mark.parametrize("result", ["<tool_response>\nr\n</tool_response>", "<tool_response>r</tool_response>\n", "r"])
+@pytest.mark.parametrize("said", [f"<think>t</think>\n{_HERMES_CALL}", f"<think>\nt\n</think>{_HERMES_CALL}\n"])
+def test_calls_in_tags_are_read_in_sharegpt(said: str, result: str) -> None:
+    chat = [
+        {"from": "human", "value": "q"},
+        {"from": "gpt", "value": said},
+        {"from": "tool", "value": result},
+        {"from": "gpt", "value": "a"},
+    ]
+    row = next(asides.separate_many([{"chat": chat}], messages="chat", to="harmony"))
+    assert (row["verdict"], [each.strip() for each in row["answer"]]) == ("closed", ["", "a"])
+    assert row["chat"] == (
+        "<|start|>user<|message|>q<|end|><|start|>assistant<|channel|>analysis<|message|>t<|end|>"
+        '<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}<|call|>'
+        "<|start|>functions.f to=assistant<|channel|>commentary<|message|>r<|end|>"
+        "<|start|>assistant<|channel|>final<|message|>a<|return|>"
+    )
+
+
+def test_text_after_a_call_is_kept_and_tags_without_a_call_are_text() -> None:
+    chat = [{"from": "human", "value": "q"}, {"from": "gpt", "value": f"x {_HERMES_CALL} y"}]
+    assert next(asides.separate_many([{"chat": chat}], messages="chat"))["answer"] == ["x  y"]
+    text = f"<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\nx {_HERMES_CALL} y<|im_end|>\n"
+    assert next(asides.separate_many([{"chat": text}], messages="chat"))["answer"] == ["x  y"]
+    chat[1]["value"] = "Write <tool_call> and </tool_call> around it."
+    assert next(asides.separate_many([{"chat": chat}], messages="chat"))["answer"] == [chat[1]["value"]]
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [
+        [{"role": "developer", "content": "Be kind."}, *_CHAT],
+        {"messages": [{"role": "developer", "content": "Be kind."}, *_CHAT]},
+        f"<|start|>developer<|message|>Be kind.<|end|>{_HARMONY}",
+    ],
+)
+def test_a_role_that_changes_is_noted(chat: Any) -> None:
+    separator = asides.RowSeparator(messages="chat", to="harmony")
+    found = separator.separate({"chat": chat}, "chat")
+    assert (found.verdict, found.note) == ("closed", "the role developer became system")
 
 
 def test_every_turn_of_a_model_has_an_entry() -> None:
@@ -265,7 +330,7 @@ def test_what_a_format_cannot_hold_is_undecided() -> None:
 
 
 def test_pandas() -> None:
-    pd = pytest.importorskip("pandas")
+    pd = import_module("pandas")
     df = pd.DataFrame(ROWS, index=[7, 8, 9])
     df = df.join(pd.DataFrame(asides.separate_many(df["response"]), index=df.index))
     assert df["answer"].tolist() == ["42", "Paris", ""]
@@ -273,7 +338,7 @@ def test_pandas() -> None:
 
 
 def test_polars() -> None:
-    pl = pytest.importorskip("polars")
+    pl = import_module("polars")
     df = pl.DataFrame(ROWS)
     columns = dict.fromkeys(("answer", "thinking", "commentary", "verdict"), pl.String)
     df = df.hstack(pl.DataFrame(list(asides.separate_many(df["response"])), schema=columns))
@@ -287,9 +352,25 @@ def test_polars() -> None:
 def test_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    datasets = pytest.importorskip("datasets")
+    datasets = import_module("datasets")
     separator = asides.RowSeparator(column="response", verdict="verdict")
     assert pickle.loads(pickle.dumps(separator)) == separator
     ds = datasets.Dataset.from_list(ROWS).map(separator)
     assert [(row["answer"], row["thinking"]) for row in ds] == COLUMNS
     assert ds["verdict"][:] == ["closed", "none", "unclosed"]
+
+
+def test_the_key_of_a_cached_map_is_the_same_in_every_process() -> None:
+    program = (
+        "import pickle, asides; from datasets.fingerprint import Hasher; "
+        "each = asides.RowSeparator(column='response'); other = asides.RowSeparator(column='text'); "
+        "print(*map(Hasher.hash, (each, pickle.loads(pickle.dumps(each)), other)))"
+    )
+    found = set[str]()
+    for seed in ("1", "2"):
+        variables = os.environ | {"PYTHONHASHSEED": seed, "HF_HUB_OFFLINE": "1"}
+        run = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True)
+        each, copy, other = run.stdout.split()
+        assert each == copy != other
+        found.add(each)
+    assert len(found) == 1

@@ -75,6 +75,7 @@ def _make_plan(arguments: Namespace) -> Plan:
     settings = TagSettings() if arguments.model is None else find_tag_settings(arguments.model)
     tags = read_tags(arguments)
     given = arguments.starts_inside
+    accepted = {_read_verdict(name) for name in arguments.accept}
     separator = RowSeparator(
         column=arguments.column,
         messages=arguments.messages,
@@ -89,7 +90,7 @@ def _make_plan(arguments: Namespace) -> Plan:
         to=arguments.to,
         into=arguments.into,
         prompt=arguments.prompt_column,
-        undecided=DEFAULT_UNDECIDED - {_read_verdict(name) for name in arguments.accept},
+        undecided=tuple(verdict for verdict in DEFAULT_UNDECIDED if verdict not in accepted),
     )
     wants_stats = bool(arguments.stats or arguments.stats_page)
     return Plan(
@@ -173,6 +174,8 @@ def _report(tally: Tally, plan: Plan, arguments: Namespace, terminal: Terminal) 
     is_file = plan.output != STDIN
     if arguments.json:
         report = tally.to_report() | ({"undecided_file": plan.undecided} if tally.undecided else {})
+        if tally.undecided and plan.undecided is None:
+            report["undecided_rows"] = [{"row": row, "verdict": verdict} for row, verdict in tally.listed]
         if is_file:
             print_json(terminal, report)
         else:
@@ -183,13 +186,23 @@ def _report(tally: Tally, plan: Plan, arguments: Namespace, terminal: Terminal) 
     width = find_width(terminal) if is_file else None
     lines = list(_write_report(tally, width))
     if tally.undecided:
-        where = plan.undecided or "nowhere; name a file with --undecided"
-        lines += ["", f"{tally.undecided:,} undecided rows, listed in {where}"]
+        lines += ["", *_list_undecided(tally, plan)]
     if is_file:
         print_lines(terminal, lines)
     else:
         for line in lines:
             terminal.print_note(line)
+
+
+def _list_undecided(tally: Tally, plan: Plan) -> list[str]:
+    """Where the undecided rows are listed; without a file, the first of them."""
+    found = "1 undecided row" if tally.undecided == 1 else f"{tally.undecided:,} undecided rows"
+    if plan.undecided:
+        return [f"{found}, listed in {plan.undecided}"]
+    file = f"{plan.inputs[0]}:" if len(plan.inputs) == 1 else ""
+    lines = [f"{file}{row} {verdict}" for row, verdict in tally.listed]
+    left = tally.undecided - len(lines)
+    return [f"{found}:", *lines, *([f"and {left:,} more; --undecided FILE lists all"] if left else [])]
 
 
 def _write_report(tally: Tally, width: int | None) -> list[str]:

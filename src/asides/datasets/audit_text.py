@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from html import unescape
 from typing import Literal, NamedTuple, TypeAlias
 
-from asides.datasets.separation import STRIPPED_HARMONY
+from asides.datasets.formats import Span, find_spans
+from asides.datasets.separation import STRIPPED_HARMONY, find_copy
 from asides.providers.models.open_weights import find_written_tags
 from asides.wire.inline_tags import (
     DEFAULT_TAGS,
@@ -20,6 +22,7 @@ from asides.wire.inline_tags import (
     separate_with,
 )
 from asides.wire.inline_tags.grammars import Role, find_rules
+from asides.wire.inline_tags.strays import EXPORTED_TAGS, RARE_TAGS
 
 FoundKind: TypeAlias = Literal["closed", "unclosed", "lone_close", "empty", "later", "copied", "unreadable"]
 """closed: between tags; unclosed: the closing tag is missing; lone_close: the opening tag is missing; empty: tags
@@ -29,13 +32,10 @@ stored beside it; unreadable: the row cannot be read, and may have any.
 FoundChannel: TypeAlias = Literal["thinking", "commentary"]
 Tag: TypeAlias = str | tuple[str, str]
 
-# Shorter thoughts may be the answer itself: "The capital of France is Paris."
-_SHORTEST_COPY = 40
-
-
-# Grammars of few models, whose names many data sets do not have.
-_OTHER_TAGS = ("begin-of-thought", "reason")
 _KEPT_DETAILS = re.compile(r"(?:\s*<details type=\"reasoning\".*?</details>)+\s*", re.DOTALL)
+
+
+_MOST_THOUGHTS = 64
 
 
 class FoundInText(NamedTuple):
@@ -48,6 +48,9 @@ class FoundInText(NamedTuple):
     text: str
     is_removed: bool = True
     """Whether the cleaned text is without it."""
+
+
+_ESCAPED_BRACKET = "&lt;"
 
 
 class CheckedText(NamedTuple):
@@ -65,33 +68,74 @@ class CheckedText(NamedTuple):
 def list_tags(model: str | None, *, keeps_details: bool) -> tuple[str, ...]:
     """The grammars that can occur in a text of a model. `keeps_details`: the program stores thinking in `details`."""
     written = () if model is None else tuple(map(str, find_written_tags(model)))
-    exported = () if keeps_details else ("details",)
-    return tuple(dict.fromkeys((*written, *DEFAULT_TAGS, *_OTHER_TAGS, *exported)))
+    exported = () if keeps_details else EXPORTED_TAGS
+    return tuple(dict.fromkeys((*written, *DEFAULT_TAGS, *RARE_TAGS, *exported)))
 
 
 def check_text(
-    text: str, tags: Sequence[Tag], position: Position, thoughts: Sequence[str] = (), *, keeps_details: bool = False
+    text: str,
+    tags: Sequence[Tag],
+    position: Position,
+    thoughts: Sequence[str] = (),
+    *,
+    keeps_details: bool = False,
+    is_message: bool = False,
 ) -> CheckedText:
     """Find thinking in the text of an answer. `thoughts` is the reasoning that is stored beside it.
 
-    With `keeps_details`, blocks of `details` at the beginning are in their place.
+    With `keeps_details`, blocks of `details` at the beginning are in their place. A text that is a whole conversation
+    has places for thinking; with `is_message`, the text is the content of one message.
     """
     if keeps_details and (kept := _KEPT_DETAILS.match(text)) is not None:
-        checked = check_text(text[kept.end() :], tags, position, thoughts)
+        checked = check_text(text[kept.end() :], tags, position, thoughts, is_message=is_message)
         return checked._replace(cleaned=kept[0] + checked.cleaned)
+    if (spans := find_spans(text, is_message=is_message)) is not None:
+        return _check_conversation(text, spans, tags, position)
+    return _check_answer(text, tags, position, thoughts)
+
+
+def _check_conversation(text: str, spans: Sequence[Span], tags: Sequence[Tag], position: Position) -> CheckedText:
+    """Check each answer in a conversation. Nothing is removed of one that ends inside a block: its turn may be cut."""
+    found: list[FoundInText] = []
+    thoughts: list[str] = []
+    cleaned: list[str] = []
+    mentions, place = False, 0
+    for kind, start, end in spans:
+        said = text[start:end]
+        if kind == "thinking":
+            thoughts.append(said)
+        if kind not in ("text", "commentary"):
+            continue
+        checked = _check_answer(said, tags, position, thoughts[-_MOST_THOUGHTS:])
+        mentions |= checked.mentions
+        found += (each._replace(is_removed=False) if checked.is_open else each for each in checked.found)
+        cleaned += (text[place:start], said if checked.is_open else checked.cleaned)
+        place = end
+    cleaned.append(text[place:])
+    return CheckedText(tuple(found), "".join(cleaned), mentions)
+
+
+def _check_answer(text: str, tags: Sequence[Tag], position: Position, thoughts: Sequence[str]) -> CheckedText:
     checked = CheckedText((), text)
     if "harmony" in tags and (stripped := STRIPPED_HARMONY.match(text)) is not None:
         found = FoundInText("thinking", "harmony", "closed", stripped["thought"].strip())
         return CheckedText((found,), stripped["answer"])
     if may_hold_tags(text, tuple(tags)):
-        checker = TextChecker(tags, position)
-        checker.feed(text)
-        checked = checker.finish()
+        checked = _check_tags(text, tags, position)
+    if not checked.found and text.lstrip().startswith(_ESCAPED_BRACKET):
+        # Only a person can say whether the rest is escaped too.
+        escaped = _check_tags(unescape(text), tags, position).found
+        checked = checked._replace(found=tuple(each._replace(is_removed=False) for each in escaped))
     for thought in thoughts:
-        words = thought.strip()
-        if len(words) >= _SHORTEST_COPY and words in checked.cleaned:
-            checked = _remove_copy(checked, words)
+        if (copy := find_copy(thought, checked.cleaned)) is not None:
+            checked = _remove_copy(checked, *copy)
     return checked
+
+
+def _check_tags(text: str, tags: Sequence[Tag], position: Position) -> CheckedText:
+    checker = TextChecker(tags, position)
+    checker.feed(text)
+    return checker.finish()
 
 
 def has_closing_tag(text: str, tags: Sequence[Tag]) -> bool:
@@ -165,10 +209,10 @@ def _has_controls(grammar: str) -> bool:
     return found is not None and bool(found.control or found.header or found.first)
 
 
-def _remove_copy(checked: CheckedText, words: str) -> CheckedText:
+def _remove_copy(checked: CheckedText, start: int, end: int) -> CheckedText:
     """Remove a copy at the beginning. If it is the whole answer, or inside it, only a person can say which is right."""
-    answer = checked.cleaned.lstrip()
-    rest = answer.removeprefix(words).lstrip()
-    is_removed = answer.startswith(words) and bool(rest)
-    copy = FoundInText("thinking", "", "copied", words, is_removed)
-    return checked._replace(found=(*checked.found, copy), cleaned=rest if is_removed else checked.cleaned)
+    answer = checked.cleaned
+    rest = answer[end:].lstrip()
+    is_removed = not answer[:start].strip() and bool(rest)
+    copy = FoundInText("thinking", "", "copied", answer[start:end], is_removed)
+    return checked._replace(found=(*checked.found, copy), cleaned=rest if is_removed else answer)

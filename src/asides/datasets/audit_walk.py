@@ -106,6 +106,8 @@ class _Scope(NamedTuple):
     model: str | None
     thoughts: tuple[str, ...] = ()
     depth: int = 0
+    is_message: bool = False
+    """Inside a message of the model."""
 
 
 def check_document(value: Any, settings: AuditSettings, table: str = "", thoughts: tuple[str, ...] = ()) -> Document:
@@ -148,7 +150,14 @@ class _Walk:
         tags: Sequence[Tag] | None = settings.tags
         if tags is None:
             tags = list_tags(scope.model, keeps_details=settings.keeps_details)
-        checked = check_text(text, tags, settings.position, scope.thoughts, keeps_details=settings.keeps_details)
+        checked = check_text(
+            text,
+            tags,
+            settings.position,
+            scope.thoughts,
+            keeps_details=settings.keeps_details,
+            is_message=scope.is_message,
+        )
         self.mentions += checked.mentions
         if checked.found:
             path = "$" if place is None else str(place)
@@ -206,6 +215,7 @@ class _Walk:
             model or scope.model,
             tuple(dict.fromkeys((*scope.thoughts, *thoughts)))[:_MOST_THOUGHTS] if thoughts else scope.thoughts,
             scope.depth + 1,
+            scope.is_message or speaker is _Speaker.ANSWER,
         )
 
     # --- OTLP ---------------------------------------------------------------------------------------------------------

@@ -44,12 +44,8 @@ def separate_block(block: Block, job: BlockJob) -> BlockResult:
     """Separate the rows of a block. A row that cannot be read costs no other."""
     separator, source = job.separator, job.separator.source
     result = BlockResult([], Tally(stats=Stats() if job.stats else None), [])
-    # Only counts need no text.
-    may_be_plain = separator.takes_plain and not job.show and not job.stats
     for number, fields, problem, is_lenient in _list_rows(block):
-        found = separator.separate_plain(fields) if may_be_plain and not is_lenient else None
-        if found is None:
-            found = Separation("unreadable", reason=problem) if problem else separator.separate(fields, source)
+        found = Separation("unreadable", reason=problem) if problem else separator.separate(fields, source)
         is_undecided = found.verdict in separator.undecided
         result.tally.add(number, found, is_undecided=is_undecided, show=job.show)
         if result.tally.stats is not None and found.verdict != "unreadable":

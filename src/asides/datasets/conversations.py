@@ -9,7 +9,16 @@ import msgspec
 
 from asides.datasets.formats import FormatError, find_format, list_turns, read_text_format
 from asides.datasets.formats.sharegpt import is_sharegpt, read_sharegpt
-from asides.datasets.separation import Separation, TagSettings, Verdict, judge, merge_verdicts, separate_text
+from asides.datasets.separation import (
+    Separation,
+    TagSettings,
+    Verdict,
+    collapse,
+    find_copy,
+    judge,
+    merge_verdicts,
+    separate_text,
+)
 from asides.intake.read import read
 from asides.values.errors import AsidesError, split_advice
 from asides.values.messages import Message, user
@@ -47,11 +56,29 @@ def separate_conversation(
                 _refuse_tools(value)
             chosen = find_format(to)
             found.turns = chosen.write(separated)
+            notes: list[str] = []
             if "signatures" not in chosen.keeps and any(turn.features for turn in list_turns(separated)):
-                found.note = f"the format {to} has no place for signatures of thoughts"
+                notes.append(f"the format {to} has no place for signatures of thoughts")
+            if not is_text and _has_developer(value):
+                notes.append("the role developer became system")
+            found.note = "; ".join(notes)
         except FormatError as problem:
             found.verdict, found.reason = "unreadable", f"the format {to} cannot hold the conversation: {problem}"
     return found
+
+
+def _has_developer(value: object) -> bool:
+    """Whether a message is a developer's, which is read as that of the system."""
+    value = _parse(value)
+    if isinstance(value, str):
+        return _DEVELOPER_TURN in value
+    messages = value.get("messages") if isinstance(value, Mapping) else value
+    return isinstance(messages, list) and any(
+        isinstance(each, Mapping) and each.get("role") == "developer" for each in messages
+    )
+
+
+_DEVELOPER_TURN = "<|start|>developer"
 
 
 def _refuse_tools(value: object) -> None:
@@ -192,7 +219,15 @@ def _separate_message(message: Message, settings: TagSettings) -> tuple[Message,
         found = join_pieces(pieces, truncated=splitter.truncated)
         verdicts.append(judge(splitter, found, part.text, settings))
         grammar = grammar or splitter.grammar
-        parts += _make_parts(pieces)
+        made = _make_parts(pieces)
+        if (stored := _list_last_thoughts(parts)) and (
+            tagged := [each.text for each in made if isinstance(each, Thought)]
+        ):
+            if collapse(" ".join(stored)) == collapse(" ".join(tagged)):
+                made = [each for each in made if not isinstance(each, Thought)]
+            else:
+                verdicts.append(("stray_tag", "the thinking in tags differs from that in its field"))
+        parts += made
     answer = "".join(part.text for part in parts if isinstance(part, Text))
     thinking = join_thoughts([part.text for part in parts if isinstance(part, Thought)])
     commentary = join_commentary(part.text for part in parts if isinstance(part, Commentary))
@@ -202,10 +237,20 @@ def _separate_message(message: Message, settings: TagSettings) -> tuple[Message,
             verdict, reason = "empty_answer", "there is no answer"
         else:
             verdict, reason = "closed" if thinking is not None else "none", ""
-    if any(_is_copied(part, answer) for part in message.parts):
+    if any(isinstance(part, Thought) and find_copy(part.text, answer) for part in message.parts):
         verdict, reason = "stray_tag", "the answer repeats the thinking word for word"
     changed = message if tuple(parts) == message.parts else msgspec.structs.replace(message, parts=tuple(parts))
     return changed, Separation(verdict, grammar, answer, thinking, commentary or None, reason)
+
+
+def _list_last_thoughts(parts: Sequence[Part]) -> list[str]:
+    """The thoughts at the end of the parts so far that had a field, a block or a channel of their own."""
+    thoughts: list[str] = []
+    for part in reversed(parts):
+        if not isinstance(part, Thought) or part.source == "tags":
+            break
+        thoughts.insert(0, part.text)
+    return thoughts
 
 
 def _separate_thought(part: Thought, settings: TagSettings) -> tuple[Thought, list[tuple[Verdict, str]]]:
@@ -218,14 +263,6 @@ def _separate_thought(part: Thought, settings: TagSettings) -> tuple[Thought, li
     if found.answer and not str(found.answer).isspace():
         return part, [("stray_tag", "the field of the thinking has text behind a closing tag")]
     return msgspec.structs.replace(part, text=found.thinking), []
-
-
-# A shorter thought may be the answer itself.
-_SHORTEST_COPY = 40
-
-
-def _is_copied(part: Part, answer: str) -> bool:
-    return isinstance(part, Thought) and len(words := part.text.strip()) >= _SHORTEST_COPY and words in answer
 
 
 def _rank(verdict: Verdict) -> int:

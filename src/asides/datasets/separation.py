@@ -10,7 +10,7 @@ import msgspec
 
 from asides.values.errors import ConfigError
 from asides.wire.inline_tags import GRAMMARS, Position, Separated, Splitter, StartsInside, separate_with
-from asides.wire.inline_tags.scanner import ends_in_code
+from asides.wire.inline_tags.scanner import SOLID, ends_in_code
 from asides.wire.inline_tags.strays import StrayFinder, find_strays
 
 Verdict: TypeAlias = Literal["closed", "none", "lone_close", "unclosed", "empty_answer", "stray_tag", "unreadable"]
@@ -25,7 +25,8 @@ Verdict: TypeAlias = Literal["closed", "none", "lone_close", "unclosed", "empty_
 - unreadable: the row has no text, messages or response that can be read
 """
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-DEFAULT_UNDECIDED: frozenset[Verdict] = frozenset({"unclosed", "empty_answer", "stray_tag", "unreadable"})
+# A tuple: the order of a set differs from process to process, and with it the key of a cached result.
+DEFAULT_UNDECIDED: tuple[Verdict, ...] = ("unclosed", "empty_answer", "stray_tag", "unreadable")
 """The verdicts after which a person has to look at the row."""
 
 
@@ -86,10 +87,46 @@ def separate_text(text: object, settings: TagSettings) -> Separation:
     if not isinstance(text, str):
         what = "is null" if text is None else f"is not text but {type(text).__name__}"
         return Separation("unreadable", reason=f"the value {what}")
+    if settings == _DEFAULT_SETTINGS and (plain := separate_plain(text)) is not None:
+        return plain
+    return separate_ordinary(text, settings)
+
+
+def separate_ordinary(text: str, settings: TagSettings) -> Separation:
+    """Separate one text with a splitter."""
     splitter = settings.make_splitter()
     found = separate_with(splitter, text)
     verdict, reason = judge(splitter, found, text, settings)
     return Separation(verdict, splitter.grammar, found.text, found.thinking, found.commentary or None, reason)
+
+
+def separate_plain(text: str) -> Separation | None:
+    """What `separate_ordinary` makes of a text without tags, or of `<think>…</think>…` without others.
+
+    None for other texts. Most rows are so, and a few searches are quicker than a splitter.
+    """
+    strays = find_strays(None)
+    thinking, begin = None, 0
+    if text.startswith(_OPEN):
+        end = text.find(_CLOSE)
+        first = SOLID.search(text, end + len(_CLOSE)) if end >= 0 else None
+        if first is None:
+            return None
+        thinking, begin = text[len(_OPEN) : end], first.start()
+        if not thinking or thinking.isspace() or strays.may_hold(thinking) or ends_in_code(thinking):
+            return None
+    answer = text[begin:]
+    if strays.may_hold(answer) or strays.ends_in_piece(answer):
+        return None
+    if thinking is not None:
+        return Separation("closed", "think", answer, thinking)
+    if not answer or answer.isspace() or STRIPPED_HARMONY.match(answer) or _begins_with_piece(strays, answer, 1):
+        return None
+    return Separation("none", "", answer)
+
+
+_DEFAULT_SETTINGS = TagSettings()
+_OPEN, _CLOSE = "<think>", "</think>"
 
 
 def judge(splitter: Splitter, found: Separated, text: str, settings: TagSettings) -> tuple[Verdict, str]:
@@ -102,10 +139,14 @@ def judge(splitter: Splitter, found: Separated, text: str, settings: TagSettings
         return "stray_tag", "a block after the beginning of the answer may be a quotation"
     if strays.is_in_answer(answer) or (found.commentary and strays.is_in_answer(found.commentary)):
         return "stray_tag", "a tag, or a piece of one, is left in the answer"
+    if strays.ends_in_piece(answer):
+        return "stray_tag", "the answer ends in a piece of a tag"
     if thinking is not None:
         if strays.is_in_thinking(thinking):
             return "stray_tag", "a tag, or a piece of one, is left in the thinking"
-        if ("`" in thinking and splitter.nests) or ends_in_code(thinking):
+        if splitter.nests:
+            return "stray_tag", "the thinking has a block inside, and may end elsewhere"
+        if ends_in_code(thinking):
             return "stray_tag", "the thinking may quote a tag in code, and end elsewhere"
         if splitter.lacks_close or splitter.lacks_header:
             return "stray_tag", f"a {'closing tag' if splitter.lacks_close else 'header'} is missing"
@@ -148,6 +189,55 @@ def _begins_with_piece(strays: StrayFinder, text: str, shortest: int) -> bool:
     if strays.begins_with_piece(text, shortest) or _CUT_LINE.match(text):
         return True
     return _CUT_NAME.match(text) is not None and strays.begins_with_piece(text.lower(), shortest)
+
+
+# Shorter thoughts may be a part of the answer: "The capital of France is Paris."
+_SHORTEST_COPY = 40
+# At the beginning or the end of the answer, in lines of its own.
+_SHORTEST_COPY_APART = 8
+_WORD = re.compile(r"\S+")
+
+
+def collapse(text: str) -> str:
+    """A text with one blank in place of several."""
+    return " ".join(text.split())
+
+
+def find_copy(thought: str, answer: str) -> tuple[int, int] | None:
+    """The place where an answer repeats a thought, also with other blanks; None if it does not."""
+    first = _WORD.search(thought)
+    if first is None or first[0] not in answer:
+        return None
+    words, said = collapse(thought), collapse(answer)
+    at = said.find(words)
+    if at < 0 or len(words) < _SHORTEST_COPY_APART:
+        return None
+    if len(words) >= _SHORTEST_COPY:
+        return _find_words(words, at, said, answer)
+    if at == 0:
+        start, end = _find_words(words, 0, said, answer)
+        if "\n" in answer[end : len(answer) - len(answer[end:].lstrip())]:
+            return start, end
+    if said.endswith(words):
+        start, end = _find_words(words, len(said) - len(words), said, answer)
+        if "\n" in answer[len(answer[:start].rstrip()) : start] and answer[:start].strip():
+            return start, end
+    return None
+
+
+def _find_words(words: str, at: int, said: str, answer: str) -> tuple[int, int]:
+    """The place in an answer of words that are at this place when its blanks are collapsed."""
+    before = at - said.count(" ", 0, at)
+    return _find_letter(answer, before), _find_letter(answer, before + len(words) - words.count(" ") - 1) + 1
+
+
+def _find_letter(text: str, count: int) -> int:
+    """The place of the character behind so many that are not blank."""
+    for found in _WORD.finditer(text):
+        if count < len(found[0]):
+            return found.start() + count
+        count -= len(found[0])
+    return len(text)
 
 
 def merge_verdicts(verdicts: Iterable[Verdict]) -> Verdict:

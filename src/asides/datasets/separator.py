@@ -8,7 +8,6 @@ from typing import Any, cast
 
 import msgspec
 
-from asides.datasets.plain_rows import separate_plain
 from asides.datasets.rows import read_value
 from asides.datasets.separation import (
     DEFAULT_UNDECIDED,
@@ -48,7 +47,7 @@ class RowSeparator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The column for that; None: the column that was read."""
     prompt: str | None = None
     """With `column` and `to`: the column with the question before it."""
-    undecided: frozenset[Verdict] = DEFAULT_UNDECIDED
+    undecided: tuple[Verdict, ...] = DEFAULT_UNDECIDED
     """The verdicts of rows that a person has to look at."""
 
     def __post_init__(self) -> None:
@@ -94,18 +93,6 @@ class RowSeparator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _is_plain(self) -> bool:
         """Whether it only separates texts."""
         return self.to is None and not self.response and self.messages is None
-
-    @cached_property
-    def takes_plain(self) -> bool:
-        """Whether it separates texts by the default settings."""
-        return self._is_plain and self.settings == TagSettings()
-
-    def separate_plain(self, row: Mapping[str, Any]) -> Separation | None:
-        """The result for a row of raw JSON that is plain; None for others."""
-        value = row.get(self.source or "")
-        if type(value) is not msgspec.Raw or any(name in row for name in self._added):
-            return None
-        return separate_plain(value)
 
     def __call__(self, row: object) -> dict[str, Any]:
         """The new columns of a row, or of a text. The verdict of anything else is "unreadable"."""

@@ -11,7 +11,10 @@ from asides.datasets.stats import Stats
 
 _SAMPLES = 5
 _MOST_NOTES = 20
+_MOST_LISTED = 20
 NO_GRAMMAR = "none"
+UNKNOWN_GRAMMAR = "-"
+"""Of rows that cannot be read."""
 
 
 class Excerpt(msgspec.Struct):
@@ -31,6 +34,8 @@ class Tally(msgspec.Struct):
     grammars: dict[str, int] = {}
     samples: dict[str, list[str]] = {}
     """Some rows of each verdict, as file:row where there are several files."""
+    listed: list[tuple[str, str]] = []
+    """The first undecided rows, named like the samples, and their verdicts."""
     excerpts: dict[str, list[Excerpt]] = {}
     stats: Stats | None = None
     notes: dict[str, int] = {}
@@ -49,8 +54,10 @@ class Tally(msgspec.Struct):
             self.add_note(found.note)
         verdict = found.verdict
         self.verdicts[verdict] = count = self.verdicts.get(verdict, 0) + 1
-        grammar = found.grammar or NO_GRAMMAR
+        grammar = found.grammar or (UNKNOWN_GRAMMAR if verdict == "unreadable" else NO_GRAMMAR)
         self.grammars[grammar] = self.grammars.get(grammar, 0) + 1
+        if is_undecided and len(self.listed) < _MOST_LISTED:
+            self.listed.append((str(number), verdict))
         if count <= _SAMPLES:
             self.samples.setdefault(verdict, []).append(str(number))
         if count <= show:
@@ -66,8 +73,10 @@ class Tally(msgspec.Struct):
             for name, count in theirs.items():
                 mine[name] = mine.get(name, 0) + count
         for verdict, rows in other.samples.items():
-            named = [f"{file}:{row}" if file else row for row in rows]
+            named = [_name_row(file, row) for row in rows]
             self.samples[verdict] = [*self.samples.get(verdict, ()), *named][:_SAMPLES]
+        listed = ((_name_row(file, row), verdict) for row, verdict in other.listed)
+        self.listed = [*self.listed, *listed][:_MOST_LISTED]
         for verdict, excerpts in other.excerpts.items():
             self.excerpts[verdict] = [*self.excerpts.get(verdict, ()), *excerpts][:show]
         for note, count in other.notes.items():
@@ -92,6 +101,10 @@ class Tally(msgspec.Struct):
         if self.stats is not None:
             report["stats"] = self.stats.to_report()
         return report
+
+
+def _name_row(file: str, row: str) -> str:
+    return f"{file}:{row}" if file else row
 
 
 def _shorten(value: str | list[str] | list[str | None] | None) -> str:

@@ -5,17 +5,18 @@ The outer blanks of what a model thinks and says are not kept, and ids of calls 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
 import msgspec
 
-from asides.datasets.formats.turns import FEATURES, Feature, FormatError, Turn, list_turns
+from asides.datasets.formats.turns import FEATURES, Feature, FormatError, Span, Turn, list_turns
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
 
-__all__ = ["FORMATS", "Format", "FormatError", "find_format", "list_turns", "read_text_format"]
+__all__ = ["FORMATS", "Format", "FormatError", "Span", "find_format", "find_spans", "list_turns", "read_text_format"]
 
 
 class Format(msgspec.Struct, frozen=True):
@@ -30,6 +31,11 @@ class Format(msgspec.Struct, frozen=True):
     """A token with which a text in this format is recognized; "" for lists of messages."""
     text_reader: str = ""
     """The reader that leaves tags in the texts of the model; for formats that are one text."""
+
+    start: str = ""
+    """The token that begins a turn; for formats that are one text."""
+    other_turn: str = ""
+    """The pattern of what begins a turn of another speaker than the model; for formats that are one text."""
 
     keeps: frozenset[Feature] = frozenset()
     """What it has of that which only some formats have."""
@@ -61,6 +67,11 @@ class Format(msgspec.Struct, frozen=True):
         """Read a conversation, with tags in the texts of the model as they are. Raises FormatError."""
         messages: tuple[Message, ...] = self._load(self.text_reader)(text)
         return messages
+
+    def find_spans(self, text: str) -> Iterable[Span]:
+        """The places of what the model says in a conversation that is one text."""
+        spans: Iterable[Span] = self._load("find_spans")(text)
+        return spans
 
     def _load(self, name: str) -> Callable[[Any], Any]:
         function: Callable[[Any], Any] = getattr(import_module(f"asides.datasets.formats.{self.module}"), name)
@@ -102,6 +113,8 @@ FORMATS: dict[str, Format] = {
             "read_harmony",
             "<|message|>",
             "read_harmony",
+            "<|start|>",
+            r"<\|start\|>(?:system|developer|user|tool|functions\.)[^<]*(?:<\|channel\|>[^<]*)?<\|message\|>",
         ),
         Format(
             "chatml-qwen",
@@ -111,6 +124,8 @@ FORMATS: dict[str, Format] = {
             "read_chatml",
             "<|im_start|>",
             "read_chatml_texts",
+            "<|im_start|>",
+            r"<\|im_start\|>(?!assistant\b)\w+\n",
         ),
         Format(
             "sharegpt",
@@ -140,3 +155,21 @@ def read_text_format(text: str) -> tuple[Message, ...]:
         if each.mark and each.mark in text:
             return each.read_texts(text)
     raise FormatError("the text has the marks of no known conversation format")
+
+
+def find_spans(text: str, *, is_message: bool = False) -> list[Span] | None:
+    """The places of what the model says in a conversation that is one text; None if the text is none.
+
+    What comes before the first turn is the model's as well. `is_message`: the text is the content of a message of the
+    model, so without a turn of another speaker it is no conversation, but a message with its header.
+    """
+    for each in FORMATS.values():
+        if not each.mark or each.mark not in text:
+            continue
+        begins = text.lstrip().startswith(each.start)
+        other = re.search(each.other_turn, text)
+        if other is not None or (begins and not is_message):
+            start = 0 if begins or other is None else other.start()
+            reply = [Span("text", 0, start)] if start else []
+            return [*reply, *(span for span in each.find_spans(text) if span.start >= start)]
+    return None

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 
 from asides.datasets.formats.chat import split_tags, tag_text
-from asides.datasets.formats.turns import CallNumbers, FormatError, Piece, Turn, make_call, split_messages
+from asides.datasets.formats.tool_tags import (
+    CALL,
+    TOOL_TAGS,
+    leave_tags,
+    read_results,
+    read_said,
+    write_call,
+    write_result,
+)
+from asides.datasets.formats.turns import CallNumbers, FormatError, Piece, Span, Turn, split_messages
 from asides.values.messages import Message
-from asides.values.parts import Part, Text, ToolResult
+from asides.values.parts import Part, Text
 
 _MESSAGE = re.compile(r"<\|im_start\|>(\w+)\n(.*?)(?:<\|im_end\|>\n?|\Z)", re.DOTALL)
-_CALL = re.compile(r"\n?<tool_call>\n(.*?)\n</tool_call>", re.DOTALL)
-_RESULT = re.compile(r"<tool_response>\n(.*?)\n</tool_response>\n?", re.DOTALL)
-_MARKS = ("<|im_start|>", "<|im_end|>", "<tool_call>", "<tool_response>")
+_THOUGHT = re.compile(r"<think>(.*?)</think>", re.DOTALL)
+_THOUGHTS = re.compile(r"(?:\s*<think>.*?</think>)+\s*", re.DOTALL)
+_MARKS = ("<|im_start|>", "<|im_end|>", *TOOL_TAGS)
 
 
 def write_chatml(turns: Sequence[Turn]) -> str:
@@ -29,8 +37,7 @@ def _write(turns: Sequence[Turn]) -> Iterator[tuple[str, str]]:
                 for pieces in split_messages(turn, ("thinking", "text", "call", "commentary")):
                     yield "assistant", _write_message(pieces)
             case "tool":
-                results = (f"<tool_response>\n{each.text}\n</tool_response>" for each in turn.results)
-                yield "user", "\n".join(results)
+                yield "user", "\n".join(write_result(each.text) for each in turn.results)
             case _:
                 yield turn.role, turn.text
 
@@ -41,13 +48,9 @@ def _write_message(pieces: Sequence[Piece]) -> str:
     texts = {piece.kind: piece.text for piece in pieces if piece.kind != "call"}
     if any(mark in text for text in texts.values() for mark in _MARKS):
         raise FormatError("a text looks like the marks of the format")
-    calls = [f"<tool_call>\n{_write_call(piece)}\n</tool_call>" for piece in pieces if piece.kind == "call"]
+    calls = [write_call(piece.name, piece.arguments) for piece in pieces if piece.kind == "call"]
     said = tag_text(texts.get("thinking", ""), texts.get("text", ""))
     return "\n".join(part for part in (said, *calls) if part)
-
-
-def _write_call(piece: Piece) -> str:
-    return json.dumps({"name": piece.name, "arguments": piece.arguments}, ensure_ascii=False)
 
 
 def read_chatml(value: object) -> tuple[Message, ...]:
@@ -57,7 +60,7 @@ def read_chatml(value: object) -> tuple[Message, ...]:
 
 def read_chatml_texts(value: object) -> tuple[Message, ...]:
     """Read one text, with the tags in what the model says as they are."""
-    return _read_all(value, lambda said: [Text(said)] if said else [])
+    return _read_all(value, leave_tags)
 
 
 def _read_all(value: object, split: Callable[[str], list[Part]]) -> tuple[Message, ...]:
@@ -88,23 +91,27 @@ def _read(text: str, split: Callable[[str], list[Part]]) -> Iterator[Message]:
                 raise FormatError("a ChatML message has an unknown role")
 
 
+def find_spans(text: str) -> Iterator[Span]:
+    """The places of what the model says, calls left out; text between messages is skipped."""
+    for found in _MESSAGE.finditer(text):
+        if found[1] != "assistant":
+            continue
+        start, end = found.span(2)
+        call = CALL.search(text, start, end)
+        kept = _THOUGHTS.match(text, start, end)
+        if kept is not None:
+            yield from (Span("thinking", *each.span(1)) for each in _THOUGHT.finditer(text, start, kept.end()))
+            start = kept.end()
+        yield Span("text", start, end if call is None else max(start, call.start()))
+
+
 def _read_user(content: str, numbers: CallNumbers) -> Message:
-    results = _RESULT.findall(content)
-    if not results or _RESULT.sub("", content):
-        return Message("user", (Text(content),))
-    return Message("tool", tuple(ToolResult(numbers.take(), each) for each in results))
+    results = read_results(content, numbers)
+    return Message("tool", results) if results else Message("user", (Text(content),))
 
 
 def _read_said(content: str, numbers: CallNumbers, split: Callable[[str], list[Part]]) -> Iterator[Part]:
-    first = _CALL.search(content)
-    said = content if first is None else content[: first.start()]
-    yield from split(said)
-    for found in _CALL.finditer(content):
-        try:
-            call = json.loads(found[1])
-        except ValueError:
-            raise FormatError("a call is not JSON") from None
-        if not isinstance(call, dict):
-            raise FormatError("a call is not an object")
-        name = call.get("name")
-        yield make_call(name, call.get("arguments", {}), numbers.add(str(name)))
+    for part in read_said(content, numbers, split):
+        if isinstance(part, Text) and "<tool_call>" in part.text:
+            raise FormatError("a call is not JSON")
+        yield part

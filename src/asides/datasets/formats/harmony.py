@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from asides.datasets.formats.turns import CallNumbers, FormatError, Piece, Turn, make_call
+from asides.datasets.formats.turns import CallNumbers, FormatError, Piece, Said, Span, Turn, make_call
 from asides.values.messages import Message
 from asides.values.parts import Commentary, Part, Text, ToolResult
 from asides.values.thinking import Thought
@@ -18,7 +18,8 @@ _MESSAGE = re.compile(
 _TOKEN = re.compile(r"<\|(?:start|end|message|channel|constrain|return|call)\|>")
 _RECIPIENT = re.compile(r"to=functions\.(\S+)")
 _FUNCTIONS = "functions."
-_CHANNELS = {"thinking": "analysis", "commentary": "commentary", "text": "final"}
+_CHANNELS: dict[Said, str] = {"thinking": "analysis", "commentary": "commentary", "text": "final"}
+_KINDS: dict[str, Said] = {channel: kind for kind, channel in _CHANNELS.items()}
 
 
 def write_harmony(turns: Sequence[Turn]) -> str:
@@ -69,8 +70,30 @@ def _read(text: str) -> Iterator[Message]:
         place = found.end()
         if _TOKEN.search(found["text"]):
             raise FormatError("a harmony message has a token of another inside")
-        role = (found["role"] or "assistant").split()
-        yield _make_message(role[0] if role else "assistant", found, numbers)
+        yield _make_message(_read_role(found), found, numbers)
+
+
+def find_spans(text: str) -> Iterator[Span]:
+    """The places of what the model says; text between messages is skipped."""
+    for found in _MESSAGE.finditer(text):
+        if _read_role(found) == "assistant":
+            yield Span(_read_kind(found), *found.span("text"))
+
+
+def _read_role(found: re.Match[str]) -> str:
+    return next(iter((found["role"] or "").split()), "assistant")
+
+
+def _find_recipient(found: re.Match[str]) -> str | None:
+    recipient = _RECIPIENT.search(f"{found['role'] or ''} {found['channel'] or ''}")
+    return None if recipient is None else recipient[1]
+
+
+def _read_kind(found: re.Match[str]) -> Said:
+    if _find_recipient(found) is not None:
+        return "call"
+    channel = next(iter((found["channel"] or "").split()), "final")
+    return _KINDS.get(channel, "thinking")  # an unknown channel is thinking: a leak would be worse
 
 
 def _make_message(role: str, found: re.Match[str], numbers: CallNumbers) -> Message:
@@ -89,14 +112,13 @@ def _make_message(role: str, found: re.Match[str], numbers: CallNumbers) -> Mess
 
 
 def _make_part(found: re.Match[str], text: str, numbers: CallNumbers) -> Part:
-    channel = (found["channel"] or "final").split()
-    recipient = _RECIPIENT.search(f"{found['role'] or ''} {found['channel'] or ''}")
-    if recipient is not None:
-        return make_call(recipient[1], text, numbers.add(recipient[1]))
-    match channel[0] if channel else "final":
-        case "final":
+    match _read_kind(found):
+        case "call":
+            name = _find_recipient(found) or ""
+            return make_call(name, text, numbers.add(name))
+        case "text":
             return Text(text)
         case "commentary":
             return Commentary(text)
-        case _:  # an unknown channel is thinking: a leak would be worse
+        case _:
             return Thought(text)

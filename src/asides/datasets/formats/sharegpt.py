@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from asides.datasets.formats.chat import split_tags, tag_text
+from asides.datasets.formats.tool_tags import TOOL_TAGS, leave_tags, read_results, read_said
 from asides.datasets.formats.turns import CallNumbers, FormatError, Turn, make_call, split_messages
 from asides.values.messages import Message, Role
-from asides.values.parts import Text, ToolResult
+from asides.values.parts import Part, Text, ToolResult
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -82,8 +83,16 @@ def read_sharegpt(value: Any) -> tuple[Message, ...]:
         role = _ROLES.get(speaker) if isinstance(speaker, str) else None
         if role is None:
             raise FormatError("a message is from an unknown speaker")
-        messages.append(Message(role, (ToolResult(numbers.take(), text) if role == "tool" else Text(text),)))
+        messages.append(Message(role, tuple(_read_parts(role, text, numbers))))
     return tuple(messages)
+
+
+def _read_parts(role: Role, text: str, numbers: CallNumbers) -> Iterable[Part]:
+    if role == "assistant" and TOOL_TAGS[0] in text:
+        return read_said(text, numbers, leave_tags)
+    if role == "tool":
+        return read_results(text, numbers) or (ToolResult(numbers.take(), text),)
+    return (Text(text),)
 
 
 def _read_call(text: str, numbers: CallNumbers) -> Message:

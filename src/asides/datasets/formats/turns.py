@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -52,6 +52,14 @@ class Result(msgspec.Struct, frozen=True):
     text: str
     call_id: str
     is_error: bool = False
+
+
+class Span(NamedTuple):
+    """The place of something that a model says, in a conversation that is one text."""
+
+    kind: Said
+    start: int
+    end: int
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -101,6 +101,32 @@ class Matcher:
             groups.append(f"(?P<_{number}>({flag}:{''.join(map(_make_pattern, phrase))}))")
         return re.compile("|".join(groups) or "(?!)").match
 
+    @cached_property
+    def _heads(self) -> tuple[_Head, ...] | None:
+        """How tags begin, by their first character; None if a letter begins one."""
+        heads: dict[str, tuple[set[str], set[str]]] = {}
+        for phrase, _ in self._rows:
+            head, has_blanks = _cut_head(phrase)
+            if head[:1].isalpha() or not head:
+                return None
+            heads.setdefault(head[0], (set(), set()))[has_blanks].add(head[1:].removeprefix("/")[:_CLEAR_HEAD])
+        return tuple(_make_head(first, *names) for first, names in heads.items())
+
+    def may_hold(self, text: str) -> bool:
+        """Whether a text has the first characters of a tag: quicker than looking for tags."""
+        if self._heads is None:
+            return True
+        for first, seconds, match in self._heads:
+            if first not in text:
+                continue
+            for rest in text.split(first)[1:]:
+                second = rest[:1]
+                if second.isspace():
+                    second = rest.lstrip()[:1]
+                if (second in seconds or not second.isascii()) and match(rest) is not None:
+                    return True
+        return False
+
     def find_tag(self, found: re.Match[str]) -> Tag | None:
         """Return the tag that was matched; None when only more text can decide."""
         return None if found.lastgroup is None else self._tags[found.lastgroup]
@@ -130,6 +156,41 @@ def _split_units(phrase: Phrase) -> list[str | Unit]:
     for part in phrase:
         units += part if isinstance(part, str) else [part]
     return units
+
+
+# So many characters of a tag's name are seldom in other text.
+_CLEAR_HEAD = 3
+
+
+def _cut_head(phrase: Phrase) -> tuple[str, bool]:
+    """The characters that a phrase begins with, and whether there may be blanks between the first of them."""
+    head, has_blanks = "", False
+    for part in phrase:
+        if isinstance(part, str):
+            head += part
+        elif part.chars != r"\s":
+            break
+        else:
+            has_blanks |= len(head) <= _CLEAR_HEAD
+    return head, has_blanks
+
+
+class _Head(NamedTuple):
+    """How tags begin."""
+
+    first: str
+    seconds: str
+    """The characters of ASCII that may come next, behind blanks."""
+    match: Find
+    """Matches what comes next."""
+
+
+def _make_head(first: str, names: set[str], spaced: set[str]) -> _Head:
+    """The beginning of tags with these names; in those that are `spaced` with blanks."""
+    seconds = {case for name in (*names, *spaced) for case in (name[0].lower(), name[0].upper())}
+    plain, blank = ("|".join(map(re.escape, sorted(each))) or "(?!)" for each in (names, spaced))
+    match = re.compile(rf"/?(?:{plain})|\s*+/?\s*+(?:{blank})", re.IGNORECASE).match
+    return _Head(first, "".join(sorted({*seconds, "/"})), match)
 
 
 def _make_pattern(part: str | Unit) -> str:

@@ -230,10 +230,15 @@ class Put(Protocol):
 
 def ends_in_code(text: str) -> bool:
     """Whether a text ends inside a fence, or inside inline code that its last line does not close."""
-    if "`" not in text and ("~" not in text or "~~~" not in text):
+    if "`" not in text and "~" not in text:
+        return False
+    *lines, last = text.split("\n")
+    # Only these lines can open or close a fence, and inline code ends with its line.
+    fences = [line for line in lines if "```" in line or "~~~" in line]
+    if not fences and "`" not in last and "~" not in last:
         return False
     code = CodeSpans()
-    code.unread.append(text)
+    code.unread.append("\n".join((*fences, last)))
     code.read()
     return bool(code.fence or code.inline)
 
