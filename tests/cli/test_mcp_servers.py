@@ -19,7 +19,7 @@ from asides.values.errors import ConfigError
 from asides.values.parts import ToolCall
 from asides_stage.stage import OpenStage, Say, Stage
 from tests.agents.mcp.running import OFFICIAL, at_loopback
-from tests.cli.children import asides, ask, at, here, piped, started
+from tests.cli.children import asides, ask, at, here, piped, run_process, started
 
 COMMAND = shlex.join([sys.executable, str(OFFICIAL)])
 TABLE = {"command": sys.executable, "args": [str(OFFICIAL)]}
@@ -263,6 +263,6 @@ def test_without_the_extra_the_error_says_how_to_install_it(stage: OpenStage, tm
     (fake / "__init__.py").write_text("raise ImportError('not here')\n")
     source = Path(__file__).resolve().parents[2] / "src"
     path = os.pathsep.join([str(fake.parent), str(source)])
-    done = asides("ask", *at(stage(Say(text="ok"))), "--mcp", COMMAND, "?", env={"PYTHONPATH": path})
+    done = run_process("ask", *at(stage(Say(text="ok"))), "--mcp", COMMAND, "?", env={"PYTHONPATH": path})
     assert (done.code, done.out) == (2, "")
     assert "pip install 'asides[mcp]'" in done.err
