@@ -55,8 +55,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what only runs if somebody asks for it; run fewer examples and cases."""
-    if not any("[" in argument for argument in config.args):
-        _sample_cases(items)
     for item in items:
         if item.path.parent.name == "clients":
             item.add_marker("clients")
@@ -66,6 +64,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             # Other libraries leave connections to the collector, which finds them in whatever test runs then.
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+    if not any("[" in argument for argument in config.args):
+        _sample_cases([item for item in items if not any(item.get_closest_marker(name) for name in _ONLY_IF_ASKED)])
     named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
     for marker in _ONLY_IF_ASKED:
         if _asks_for(marker, config):
