@@ -106,7 +106,7 @@ _FEW_EXAMPLES = 15
 def _sample_cases(items: list[pytest.Item]) -> None:
     """Mark as `thorough` what a long table of cases has beyond a fixed sample.
 
-    The sample has every value of every parameter, and a fifth of the other combinations. A hash chooses them, so that
+    The sample has every row of every `parametrize`, and a fifth of the other combinations. A hash chooses them, so that
     they are spread over the table and a new case changes few of the others.
     """
     tables = defaultdict[str, list[pytest.Function]](list)
@@ -114,16 +114,13 @@ def _sample_cases(items: list[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
             tables[item.nodeid.partition("[")[0]].append(item)
     for cases in tables.values():
-        seen = set[tuple[str, object]]()
+        seen = set[tuple[int, str]]()
         cases.sort(key=lambda case: crc32(case.nodeid.encode()))
         for number, case in enumerate(cases if len(cases) > _FEW_CASES else ()):
-            values = {
-                (name, value if isinstance(value, (str, bytes, int)) else id(value))
-                for name, value in case.callspec.params.items()
-            }
-            if values <= seen and number % 5:
+            rows = set(enumerate(case.callspec._idlist))
+            if rows <= seen and number % 5:
                 case.add_marker("thorough")
-            seen |= values
+            seen |= rows
 
 
 _FEW_CASES = 12

@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -278,6 +279,45 @@ def at_terminal(
             child.send_signal(signal.SIGKILL)
             child.wait()
         keyboard.close()
+
+
+class Shown(NamedTuple):
+    """What a command wrote at a terminal."""
+
+    code: int
+    text: str
+
+    @property
+    def screen(self) -> list[str]:
+        """The lines that a person sees in the end."""
+        return screen_of(self.text)
+
+
+def show_at_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> Shown:
+    """Run it in this process, at a terminal where nobody types."""
+    master, slave = pty.openpty()
+    seen: list[bytes] = []
+
+    def read_all() -> None:
+        while data := _read(master):
+            seen.append(data)
+
+    reader = threading.Thread(target=read_all)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("NO_COLOR", raising=False)
+        for name, value in {"TERM": "xterm", "COLUMNS": "80", **(env or {})}.items():
+            patch.setenv(name, value)
+        reader.start()
+        try:
+            with os.fdopen(os.dup(slave)) as stdin, os.fdopen(slave, "w", encoding="utf-8") as stdout:
+                patch.setattr(sys, "stdin", stdin)
+                patch.setattr(sys, "stdout", stdout)
+                patch.setattr(sys, "stderr", stdout)
+                code = main(arguments)
+        finally:
+            reader.join(_PATIENCE_SECONDS)
+            os.close(master)
+    return Shown(code, b"".join(seen).decode())
 
 
 _STEP = re.compile(r"\x1b\[\d*(?:;\d+)*m|\x1b\[\?\d+[hl]|\x1b\[K|\r|\n|[^\x1b\r\n]+|\x1b.")
