@@ -8,10 +8,12 @@ import os
 import secrets
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import hypothesis
 import pytest
@@ -52,7 +54,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only runs if somebody asks for it; run fewer examples."""
+    """Leave out what only runs if somebody asks for it; run fewer examples and cases."""
     for item in items:
         if item.path.parent.name == "clients":
             item.add_marker("clients")
@@ -62,6 +64,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             # Other libraries leave connections to the collector, which finds them in whatever test runs then.
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+    if not any("[" in argument for argument in config.args):
+        _sample_cases([item for item in items if not any(item.get_closest_marker(name) for name in _ONLY_IF_ASKED)])
     named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
     for marker in _ONLY_IF_ASKED:
         if _asks_for(marker, config):
@@ -81,6 +85,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 _ROOT = Path(__file__).resolve().parent
 _SUITES = (_ROOT / "tests", *(_ROOT / "packages").glob("*/tests"))
 _WITH_SERVERS = ("gateway", "batch", "database", "maintenance", "telemetry")
+_SERVER_FIXTURES = {"postgres_server", "_stopped_postgres", "redis_server"}
 _ONLY_IF_ASKED = ("thorough", "docs", "clients", "browser", "ray", "servers")
 """Markers of tests that run only with -m; all but the first also where their file or folder is named."""
 
@@ -96,6 +101,29 @@ def _run_fewer_examples(item: pytest.Item) -> None:
 
 
 _FEW_EXAMPLES = 15
+
+
+def _sample_cases(items: list[pytest.Item]) -> None:
+    """Mark as `thorough` what a long table of cases has beyond a fixed sample.
+
+    The sample has every row of every `parametrize`, and a fifth of the other combinations. A hash chooses them, so that
+    they are spread over the table and a new case changes few of the others.
+    """
+    tables = defaultdict[str, list[pytest.Function]](list)
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            tables[item.nodeid.partition("[")[0]].append(item)
+    for cases in tables.values():
+        seen = set[tuple[int, str]]()
+        cases.sort(key=lambda case: crc32(case.nodeid.encode()))
+        for number, case in enumerate(cases if len(cases) > _FEW_CASES else ()):
+            rows = set(enumerate(case.callspec._idlist))
+            if rows <= seen and number % 5:
+                case.add_marker("thorough")
+            seen |= rows
+
+
+_FEW_CASES = 12
 # Nothing is timed: a busy machine is no fault.
 hypothesis.settings.register_profile("thorough", deadline=None)
 # The same examples each time, so that a commit passes or fails for its own reasons; `thorough` looks for new ones.
@@ -111,7 +139,12 @@ def _list_names(item: pytest.Item, marker: str) -> set[Path]:
 
 
 def _is_about_servers(item: pytest.Item) -> bool:
-    """Whether a test is of a folder whose tests start servers and processes, and has no other reason to be left out."""
+    """Whether a test starts a server, or is of a folder whose tests do, and has no other reason to be left out."""
+    if isinstance(item, pytest.Function):
+        # A fixture of several engines asks for the server while it runs, and has the engine's name as its parameter.
+        engines = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if not _SERVER_FIXTURES.isdisjoint(item.fixturenames) or "postgres" in engines:
+            return True
     home = next((suite for suite in _SUITES if suite in item.path.parents), None)
     folder = "" if home is None else item.path.relative_to(home).parts[0]
     return folder in _WITH_SERVERS and not any(item.get_closest_marker(marker) for marker in _ONLY_IF_ASKED)

@@ -723,12 +723,15 @@ def test_a_question_that_nothing_came_of_is_not_kept(send: Callable[..., Ran], s
     assert ran.partial.steps == ()
 
 
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("dialect", MODELS)
-def test_FT_40_cancelled_anywhere_it_leaves_a_conversation_that_is_accepted(dialect: str, stage: OpenStage) -> None:
+def test_FT_40_cancelled_anywhere_it_leaves_a_conversation_that_is_accepted(
+    dialect: str, step: int, stage: OpenStage
+) -> None:
     thinking: Any = {"cohere": True, "ollama": True, "anthropic": 2000, "bedrock": 2000}.get(dialect, "low")
     whole = stream_blocking(MODELS[dialect], stage(play).url, "?", tools=TOOLS, thinking=thinking)
     client = asides.Client(api_key=KEY)
-    for index in range(0, len(whole.events), 1 if len(whole.events) < 60 else 3):
+    for index in range(len(dialect) % step, len(whole.events), step):
         open_stage = stage(play)
         kept = Kept()
         agent = asides.Agent(MODELS[dialect], client=client, tools=TOOLS, thinking=thinking, base_url=open_stage.url)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pty
 import re
@@ -10,10 +9,13 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import pytest
@@ -49,17 +51,37 @@ def command(arguments: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "asides", *arguments]
 
 
-def asides(*arguments: str, stdin: str | bytes = b"", env: Mapping[str, str] | None = None) -> Ended:
+def run_process(*arguments: str, stdin: str | bytes = b"", env: Mapping[str, str] | None = None) -> Ended:
     """Run it as a process until it ends."""
     done = subprocess.run(
         command(arguments),
-        input=stdin.encode() if isinstance(stdin, str) else stdin,
+        input=_encode(stdin),
         capture_output=True,
         env=environment(env),
         timeout=_PATIENCE_SECONDS,
         check=False,
     )
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def asides(*arguments: str, stdin: str | bytes = b"", env: Mapping[str, str] | None = None) -> Ended:
+    """Run it in this process, with files as its standard streams, as in a pipeline."""
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        for name, value in (env or {}).items():
+            patch.setenv(name, value)
+        streams = [TextIOWrapper(stack.enter_context(TemporaryFile()), "utf-8") for _ in range(3)]
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+            patch.setattr(sys, name, stream)
+        streams[0].buffer.write(_encode(stdin))
+        streams[0].seek(0)
+        code = main(arguments)
+        for stream in streams[1:]:
+            stream.seek(0)
+        return Ended(code, streams[1].read(), streams[2].read())
+
+
+def _encode(stdin: str | bytes) -> bytes:
+    return stdin.encode() if isinstance(stdin, str) else stdin
 
 
 def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> Ended:
@@ -73,8 +95,7 @@ def piped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, stdin: str | bytes, *arguments: str
 ) -> Ended:
     """Run it in this process, with this on its standard input."""
-    data = stdin.encode() if isinstance(stdin, str) else stdin
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), "utf-8"))
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(_encode(stdin)), "utf-8"))
     return here(capsys, *arguments)
 
 
@@ -258,6 +279,45 @@ def at_terminal(
             child.send_signal(signal.SIGKILL)
             child.wait()
         keyboard.close()
+
+
+class Shown(NamedTuple):
+    """What a command wrote at a terminal."""
+
+    code: int
+    text: str
+
+    @property
+    def screen(self) -> list[str]:
+        """The lines that a person sees in the end."""
+        return screen_of(self.text)
+
+
+def show_at_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> Shown:
+    """Run it in this process, at a terminal where nobody types."""
+    master, slave = pty.openpty()
+    seen: list[bytes] = []
+
+    def read_all() -> None:
+        while data := _read(master):
+            seen.append(data)
+
+    reader = threading.Thread(target=read_all)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("NO_COLOR", raising=False)
+        for name, value in {"TERM": "xterm", "COLUMNS": "80", **(env or {})}.items():
+            patch.setenv(name, value)
+        reader.start()
+        try:
+            with os.fdopen(os.dup(slave)) as stdin, os.fdopen(slave, "w", encoding="utf-8") as stdout:
+                patch.setattr(sys, "stdin", stdin)
+                patch.setattr(sys, "stdout", stdout)
+                patch.setattr(sys, "stderr", stdout)
+                code = main(arguments)
+        finally:
+            reader.join(_PATIENCE_SECONDS)
+            os.close(master)
+    return Shown(code, b"".join(seen).decode())
 
 
 _STEP = re.compile(r"\x1b\[\d*(?:;\d+)*m|\x1b\[\?\d+[hl]|\x1b\[K|\r|\n|[^\x1b\r\n]+|\x1b.")

@@ -15,7 +15,6 @@ from asides.cli.app import main
 from asides.conversations.store.sqlite import SqliteStore
 from asides_stage.stage import OpenStage, Say
 from tests.cli.children import (
-    asides,
     at,
     at_terminal,
     command,
@@ -24,6 +23,7 @@ from tests.cli.children import (
     here,
     load_saved,
     read_some,
+    run_process,
     started,
 )
 
@@ -76,7 +76,7 @@ def test_a_pipe_alone_is_a_question_too(stage: OpenStage, state: Path) -> None:
     state.mkdir(parents=True)
     (state / "own.toml").write_text(f'[providers.mine]\nbase_url = "{server.url}"\n', "utf-8")
     environ = {"ASIDES_MODEL": "mine:staged", "ASIDES_CONFIG": str(state / "own.toml")}
-    assert asides(stdin="from a pipe", env=environ) == (0, "A.\n", "")
+    assert run_process(stdin="from a pipe", env=environ) == (0, "A.\n", "")
     assert dialogue(server, 0) == [("user", "from a pipe")]
 
 

@@ -19,7 +19,7 @@ from asides.settings import load_settings
 from asides.values.parts import ToolCall
 from asides.values.usage import Usage
 from asides_stage.stage import Fail, Garbage, OpenStage, Raw, Say
-from tests.cli.children import MODEL, asides, ask, at, at_terminal
+from tests.cli.children import MODEL, asides, ask, at, at_terminal, run_process
 
 
 def test_the_answer_is_on_stdout_alone_and_stderr_is_empty(stage: OpenStage) -> None:
@@ -357,10 +357,10 @@ def test_why_no_thinking_is_shown_is_said_in_one_line(
 
 def test_quiet_prints_neither_the_warning_of_the_stage_nor_notes_on_thinking() -> None:
     for model in ("openai-chat:gpt-5", "openai:gpt-4.1"):
-        loud = asides("ask", "-t", "-m", model, "--no-stdin", "What is 2 + 3?", env={"ASIDES_STAGE": "1"})
+        loud = run_process("ask", "-t", "-m", model, "--no-stdin", "What is 2 + 3?", env={"ASIDES_STAGE": "1"})
         assert "ASIDES_STAGE is set" in loud.err
         assert len(loud.err.splitlines()) == 2, loud.err
-        quiet = asides("ask", "-q", "-t", "-m", model, "--no-stdin", "What is 2 + 3?", env={"ASIDES_STAGE": "1"})
+        quiet = run_process("ask", "-q", "-t", "-m", model, "--no-stdin", "What is 2 + 3?", env={"ASIDES_STAGE": "1"})
         assert (quiet.code, quiet.err) == (0, "")
         assert quiet.out == loud.out
 

@@ -13,7 +13,7 @@ from asides.cli.inputs import clean_text, read_json_file
 from asides.values.errors import ConfigError
 from asides.values.parts import ToolCall
 from asides_stage.stage import OpenStage, Say
-from tests.cli.children import asides, ask, at, at_terminal, here, only_body, piped
+from tests.cli.children import asides, ask, at, at_terminal, here, only_body, piped, run_process
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 
@@ -59,10 +59,10 @@ def test_a_text_file_and_a_question_are_one_text(
 
 def test_bytes_that_are_not_text_become_replacement_characters_or_an_error(stage: OpenStage) -> None:
     server = stage(Say(text="ok"))
-    done = asides("ask", *at(server), "caf\udce9")
+    done = run_process("ask", *at(server), "caf\udce9")
     assert done.out == "ok\n"
     assert server.requests[0].json["messages"][0]["content"] == "caf\ufffd"
-    done = asides("ask", *at(server), "?", stdin=b"\xff\xfe")
+    done = run_process("ask", *at(server), "?", stdin=b"\xff\xfe")
     assert done.code == 2
     assert "not text in UTF-8" in done.err
 

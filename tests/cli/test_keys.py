@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.children import asides, at_terminal, environment, here, piped
+from tests.cli.children import asides, at_terminal, environment, here, piped, run_process
 
 KEY = "gsk_0123456789abcdefXYZ"
 
@@ -310,6 +310,6 @@ def test_many_at_once_lose_no_key(path: Path) -> None:
 
 
 def test_it_runs_as_a_process_with_a_closed_standard_input(path: Path) -> None:
-    done = asides("keys", "set", "groq")
+    done = run_process("keys", "set", "groq")
     assert done.code == 2
     assert "no key was given" in done.err

@@ -12,7 +12,7 @@ import pytest
 from asides.cli.arguments import list_commands
 from asides.cli.manual import find_parser, format_man_page
 from asides.cli.parse_arguments import list_actions
-from tests.cli.children import at_terminal, here
+from tests.cli.children import here, show_at_terminal
 
 _PAGE = Path(__file__).resolve().parents[2] / "man" / "asides.1"
 
@@ -38,9 +38,9 @@ def test_help_of_nothing_known_says_what_is_near(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("arguments", [["help"], ["help", "ask"], ["ask", "--help"], ["help", "decode"]])
 @pytest.mark.parametrize("columns", [50, 80])
 def test_help_is_wrapped_to_the_terminal(arguments: list[str], columns: int) -> None:
-    with at_terminal(*arguments, env={"COLUMNS": str(columns)}) as keyboard:
-        assert keyboard.end() == 0
-    assert max(map(len, keyboard.screen)) <= columns
+    shown = show_at_terminal(*arguments, env={"COLUMNS": str(columns)})
+    assert shown.code == 0
+    assert max(map(len, shown.screen)) <= columns
 
 
 # --- the manual page --------------------------------------------------------------------------------------------------

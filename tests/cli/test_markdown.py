@@ -20,7 +20,7 @@ from asides.cli.markdown import (
 )
 from asides.cli.terminal import Terminal
 from asides_stage.stage import OpenStage, Say
-from tests.cli.children import asides, at, at_terminal, command, environment
+from tests.cli.children import asides, at, at_terminal, command, environment, show_at_terminal
 
 pytest.importorskip("rich")
 
@@ -325,13 +325,13 @@ def test_a_fault_of_the_renderer_loses_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 def test_at_a_terminal_the_answer_is_rendered_and_in_a_pipe_it_is_not(stage: OpenStage, state: Path) -> None:
     server = stage(*(Say(thinking="hm", text="It is **bold**.\n\n- a\n", piece=3) for _ in range(4)))
-    with at_terminal("ask", *at(server), "?") as keyboard:
-        assert keyboard.end() == 0
-    assert f"It is {BOLD}bold{PLAIN}." in keyboard.text
+    shown = show_at_terminal("ask", *at(server), "?")
+    assert shown.code == 0
+    assert f"It is {BOLD}bold{PLAIN}." in shown.text
     for more, env in ((("--plain",), {}), ((), {"ASIDES_RENDER_MARKDOWN": "off"})):
-        with at_terminal("ask", *at(server), "?", *more, env=env) as keyboard:
-            assert keyboard.end() == 0
-        assert keyboard.screen == ["It is **bold**.", "", "- a", ""]
+        shown = show_at_terminal("ask", *at(server), "?", *more, env=env)
+        assert shown.code == 0
+        assert shown.screen == ["It is **bold**.", "", "- a", ""]
     assert asides("ask", *at(server), "?").out == "It is **bold**.\n\n- a\n"
 
 

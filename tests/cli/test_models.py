@@ -12,7 +12,7 @@ from asides.providers.find import list_providers
 from asides.providers.provider import ModelRule
 from asides.values.model_info import ModelInfo, ThinkingInfo
 from asides_stage.stage import OpenStage
-from tests.cli.children import at_terminal, here
+from tests.cli.children import here, show_at_terminal
 
 
 def test_rules_for_models_and_capabilities_of_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,9 +45,9 @@ def test_what_to_write_after_m_fits_on_one_screen(
     assert groups["venice"].split() == ["venice:MODEL"]
     assert "anthropic" not in groups
     assert "--all" in done.err
-    with at_terminal("models", env={"ASIDES_STAGE": "1", "COLUMNS": "80"}) as keyboard:
-        assert keyboard.end() == 0
-    assert len(keyboard.screen) <= 24
+    shown = show_at_terminal("models", env={"ASIDES_STAGE": "1", "COLUMNS": "80"})
+    assert shown.code == 0
+    assert len(shown.screen) <= 24
     assert here(capsys, "models", "--all").out.startswith("openai\n")
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from asides.cli.exit_codes import Exit
 from asides_stage.stage import OpenStage, Say
-from tests.cli.children import asides, at_terminal, command, environment, here
+from tests.cli.children import asides, at_terminal, command, environment, here, show_at_terminal
 from tests.flows.probe.costumes import ANSWER, THOUGHT, wearing
 from tests.flows.probe.wardrobe import COSTUMES
 from tests.loopback import ReceivedRequest, saying, serving, whole_response
@@ -146,10 +146,10 @@ def test_a_person_is_asked_before_anything_is_sent(keys: str, sent: int) -> None
 
 def test_yes_asks_nobody() -> None:
     with wearing(BY_NAME["toggle"]) as server:
-        with at_terminal("probe", server.url, "--quick", "--yes") as terminal:
-            assert terminal.end() == Exit.DONE
+        shown = show_at_terminal("probe", server.url, "--quick", "--yes")
+        assert shown.code == Exit.DONE
         assert len(server.heard) == 6
-    assert "send them?" not in terminal.text
+    assert "send them?" not in shown.text
 
 
 def test_ctrl_c_ends_clean_with_what_is_known() -> None:

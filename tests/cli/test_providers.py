@@ -9,7 +9,7 @@ import pytest
 
 from asides.cli.app import main
 from asides.providers.find import find_provider, list_providers
-from tests.cli.children import at_terminal
+from tests.cli.children import show_at_terminal
 
 KEY = "gsk_verysecretkey"
 
@@ -64,15 +64,15 @@ def test_the_users_own_providers_are_shown_without_secrets(
 
 @pytest.mark.parametrize("columns", [40, 80, 100, 200])
 def test_a_terminal_gets_groups_that_fit_it_with_the_found_keys_first(columns: int) -> None:
-    with at_terminal("providers", env={"COLUMNS": str(columns), "GROQ_API_KEY": KEY, "OPENAI_API_KEY": ""}) as keyboard:
-        assert keyboard.end() == 0
-    lines = [line for line in keyboard.screen if not line.startswith("Keys:")]
+    shown = show_at_terminal("providers", env={"COLUMNS": str(columns), "GROQ_API_KEY": KEY, "OPENAI_API_KEY": ""})
+    assert shown.code == 0
+    lines = [line for line in shown.screen if not line.startswith("Keys:")]
     assert max(map(len, lines)) <= columns
     headings = [line for line in lines if line and not line.startswith((" ", "`"))]
     assert [heading[:13] for heading in headings] == ["key found", "no key needed", "no key found"]
     assert [line.split()[:2] for line in lines[1 : lines.index("no key needed")]] == [["groq", "GROQ_API_KEY"]]
-    shown = [line.split()[0] for line in lines if line.startswith("  ")]
-    assert sorted(shown) == sorted(row.name for row in list_providers())
+    names = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert sorted(names) == sorted(row.name for row in list_providers())
     openai = next(line for line in lines if line.startswith("  openai "))
     address = {40: "", 80: "api.openai.com", 100: "api.openai.com", 200: "https://api.openai.com/v1"}[columns]
     assert openai.split()[1:] == [word for word in ("OPENAI_API_KEY", address) if word]
@@ -84,14 +84,14 @@ def test_a_terminal_gets_groups_that_fit_it_with_the_found_keys_first(columns: i
 def test_details_fit_the_terminal_and_lose_nothing(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with at_terminal(*arguments, env={"COLUMNS": "80"}) as keyboard:
-        assert keyboard.end() == 0
-    assert max(map(len, keyboard.screen)) <= 80
+    shown = show_at_terminal(*arguments, env={"COLUMNS": "80"})
+    assert shown.code == 0
+    assert max(map(len, shown.screen)) <= 80
     main(arguments)
     piped = capsys.readouterr().out
     first = [line.split()[0] for line in piped.splitlines() if line.strip()]
-    shown = "".join("".join(keyboard.screen).split())
-    assert [word for word in first if word not in shown] == []
+    text = "".join("".join(shown.screen).split())
+    assert [word for word in first if word not in text] == []
 
 
 def test_json_says_where_a_key_comes_from(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,7 @@ from asides.cli.terminal import make_visible
 from asides.values.notices import Notice
 from asides.values.parts import ToolCall
 from asides_stage.stage import OpenStage, Say
-from tests.cli.children import (
-    at,
-    at_terminal,
-    screen_of,
-)
+from tests.cli.children import at, at_terminal, screen_of, show_at_terminal
 
 DIM, PLAIN, ERASE = "\x1b[2m", "\x1b[0m", "\r\x1b[K"
 
@@ -27,16 +23,16 @@ def test_the_reader_of_screens_covers_and_erases() -> None:
 
 def test_a_live_line_shows_progress_of_hidden_thinking_and_is_erased_when_the_answer_begins(stage: OpenStage) -> None:
     server = stage(Say(thinking="hush " * 20, text="Forty-two.", piece=5, pause=0.03))
-    with at_terminal("ask", *at(server), "?") as keyboard:
-        code = keyboard.end()
+    shown = show_at_terminal("ask", *at(server), "?")
+    code = shown.code
     assert code == 0
-    before, _, after = keyboard.text.partition("Forty")
+    before, _, after = shown.text.partition("Forty")
     assert "thinking… 0 s, ~" in before or "thinking… 1 s, ~" in before
     assert " tokens" in before
     assert before.endswith(ERASE)
     assert "thinking" not in after
-    assert keyboard.screen == ["Forty-two.", ""]
-    assert "hush" not in keyboard.text
+    assert shown.screen == ["Forty-two.", ""]
+    assert "hush" not in shown.text
 
 
 def test_the_live_line_says_that_it_waits_and_stays_off_stdout(stage: OpenStage) -> None:
@@ -55,31 +51,31 @@ def test_the_live_line_says_that_it_waits_and_stays_off_stdout(stage: OpenStage)
 
 def test_shown_thinking_is_dim_and_a_blank_line_apart(stage: OpenStage) -> None:
     server = stage(Say(thinking="plan A", text="42"))
-    with at_terminal("ask", *at(server), "-t", "?") as keyboard:
-        assert keyboard.end() == 0
-    assert f"{DIM}plan A{PLAIN}" in keyboard.text
-    assert keyboard.screen == ["plan A", "", "42", ""]
-    assert keyboard.text.endswith("42\r\n"), "the answer is not dim"
+    shown = show_at_terminal("ask", *at(server), "-t", "?")
+    assert shown.code == 0
+    assert f"{DIM}plan A{PLAIN}" in shown.text
+    assert shown.screen == ["plan A", "", "42", ""]
+    assert shown.text.endswith("42\r\n"), "the answer is not dim"
 
 
 def test_no_color_and_dumb_terminals_get_plain_text(stage: OpenStage) -> None:
     server = stage(Say(thinking="plan", text="42"), Say(thinking="plan", text="42", delay=0.4))
-    with at_terminal("ask", *at(server), "-t", "?", env={"NO_COLOR": "1"}) as keyboard:
-        assert keyboard.end() == 0
-    assert DIM not in keyboard.text
-    assert keyboard.screen == ["plan", "", "42", ""]
-    with at_terminal("ask", *at(server), "?", env={"TERM": "dumb"}) as keyboard:
-        assert keyboard.end() == 0
-    assert keyboard.text == "42\r\n"
+    shown = show_at_terminal("ask", *at(server), "-t", "?", env={"NO_COLOR": "1"})
+    assert shown.code == 0
+    assert DIM not in shown.text
+    assert shown.screen == ["plan", "", "42", ""]
+    shown = show_at_terminal("ask", *at(server), "?", env={"TERM": "dumb"})
+    assert shown.code == 0
+    assert shown.text == "42\r\n"
 
 
 def test_the_text_of_a_model_cannot_control_the_terminal(stage: OpenStage) -> None:
     server = stage(Say(thinking="a\x1b]0;title\x07b", text="c\x1b[2Jd\re\tf\x9b1m"))
-    with at_terminal("ask", *at(server), "-t", "?", env={"NO_COLOR": "1", "TERM": "dumb"}) as keyboard:
-        assert keyboard.end() == 0
-    assert "\x1b" not in keyboard.text
-    assert "\x9b" not in keyboard.text
-    assert keyboard.text.replace("\r\n", "\n") == "a␛]0;title␇b\n\nc␛[2Jde\tf\ufffd1m\n"
+    shown = show_at_terminal("ask", *at(server), "-t", "?", env={"NO_COLOR": "1", "TERM": "dumb"})
+    assert shown.code == 0
+    assert "\x1b" not in shown.text
+    assert "\x9b" not in shown.text
+    assert shown.text.replace("\r\n", "\n") == "a␛]0;title␇b\n\nc␛[2Jde\tf\ufffd1m\n"
 
 
 @pytest.mark.parametrize("code", [*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
@@ -98,9 +94,9 @@ def test_separators_of_lines_are_line_breaks() -> None:
 
 def test_a_terminal_gets_no_turned_text(stage: OpenStage) -> None:
     server = stage(Say(thinking="a\u202eb", text="c\u2066d\u202ee"))
-    with at_terminal("ask", *at(server), "-t", "?", env={"NO_COLOR": "1", "TERM": "dumb"}) as keyboard:
-        assert keyboard.end() == 0
-    assert keyboard.text.replace("\r\n", "\n") == "a\ufffdb\n\nc\ufffdd\ufffde\n"
+    shown = show_at_terminal("ask", *at(server), "-t", "?", env={"NO_COLOR": "1", "TERM": "dumb"})
+    assert shown.code == 0
+    assert shown.text.replace("\r\n", "\n") == "a\ufffdb\n\nc\ufffdd\ufffde\n"
 
 
 def test_ctrl_c_while_it_thinks_leaves_a_clean_terminal(stage: OpenStage) -> None:
@@ -116,9 +112,9 @@ def test_ctrl_c_while_it_thinks_leaves_a_clean_terminal(stage: OpenStage) -> Non
 
 
 def test_json_is_indented_for_people(stage: OpenStage) -> None:
-    with at_terminal("ask", *at(stage(Say(text="42"))), "--json", "?") as keyboard:
-        assert keyboard.end() == 0
-    assert keyboard.screen[:2] == ["{", '  "text": "42",']
+    shown = show_at_terminal("ask", *at(stage(Say(text="42"))), "--json", "?")
+    assert shown.code == 0
+    assert shown.screen[:2] == ["{", '  "text": "42",']
 
 
 def test_advice_about_code_stays_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from asides.cli.app import main
 from asides_stage.stage import OpenStage, Say
-from tests.cli.children import MODEL, asides, ask, at_terminal, here, only_body
+from tests.cli.children import MODEL, asides, ask, at_terminal, here, only_body, show_at_terminal
 from tests.local.processes import needs_engine
 
 
@@ -111,11 +111,11 @@ def test_without_any_setup_the_embedded_model_answers_and_a_note_says_so() -> No
 @needs_engine
 @pytest.mark.engine
 def test_at_a_terminal_the_line_and_the_thinking_are_dim_and_the_answer_is_not() -> None:
-    with at_terminal("ask", "-t", "--plain", "What is 2 + 3?") as keyboard:
-        assert keyboard.end() == 0
-    assert f"\x1b[2m{_NOTE}" in keyboard.text
-    assert "\x1b[2mThe user wants the sum" in keyboard.text.replace("\x1b[0m\x1b[2m", "")
-    assert keyboard.screen[-2:] == ["2 + 3 = **5**", ""]
+    shown = show_at_terminal("ask", "-t", "--plain", "What is 2 + 3?")
+    assert shown.code == 0
+    assert f"\x1b[2m{_NOTE}" in shown.text
+    assert "\x1b[2mThe user wants the sum" in shown.text.replace("\x1b[0m\x1b[2m", "")
+    assert shown.screen[-2:] == ["2 + 3 = **5**", ""]
 
 
 @needs_engine

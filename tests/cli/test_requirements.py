@@ -11,7 +11,7 @@ import pytest
 from asides.cli.app import main
 from asides.values.usage import Usage
 from asides_stage.stage import OpenStage, Raw, Say, Stage
-from tests.cli.children import MODEL, Ended, asides, at, at_terminal, here
+from tests.cli.children import MODEL, Ended, asides, at, here, run_process, show_at_terminal
 
 THOUGHT = "canary thought"
 SEAL = "c2VhbC1vZi10aGUtcHJvdmlkZXI"
@@ -26,10 +26,10 @@ def ask(capsys: pytest.CaptureFixture[str], stage: Stage, *arguments: str) -> En
 
 def test_FT_59_the_answer_is_on_stdout_and_thinking_dim_on_stderr(stage: OpenStage) -> None:
     theatre = stage(Say(thinking=THOUGHT, text="42"))
-    assert asides("ask", *at(theatre), "-t", "?") == (0, "42\n", f"{THOUGHT}\n")
-    with at_terminal("ask", *at(theatre), "-t", "?") as keyboard:
-        assert keyboard.end() == 0
-    assert f"\x1b[2m{THOUGHT}\x1b[0m\r\n\r\n42\r\n" in keyboard.text
+    assert run_process("ask", *at(theatre), "-t", "?") == (0, "42\n", f"{THOUGHT}\n")
+    shown = show_at_terminal("ask", *at(theatre), "-t", "?")
+    assert shown.code == 0
+    assert f"\x1b[2m{THOUGHT}\x1b[0m\r\n\r\n42\r\n" in shown.text
 
 
 def test_FT_59_thinking_is_asked_for_and_turned_off_by_an_option(

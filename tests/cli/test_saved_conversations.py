@@ -40,7 +40,7 @@ from tests.servers import find_free_port
 PROMPT = "> "
 
 
-def test_another_process_continues_a_saved_conversation(stage: OpenStage, state: Path) -> None:
+def test_another_run_continues_a_saved_conversation(stage: OpenStage, state: Path) -> None:
     server = stage(Say(thinking="the canary sings", text="A."), Say(text="B."), Say(text="C."))
     named = ("--conversation", "my work")
     first = asides("chat", *at(server), *named, "-s", "be brief", stdin="a?\n")

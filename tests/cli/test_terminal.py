@@ -15,11 +15,7 @@ from asides.values.reply import CallContext, Reply
 from asides.values.result import Result, Step
 from asides.values.usage import Timing, Usage
 from asides_stage.stage import OpenStage, Say
-from tests.cli.children import (
-    asides,
-    ask,
-    at,
-)
+from tests.cli.children import ask, at, run_process
 
 
 class Tape(io.StringIO):
@@ -117,8 +113,8 @@ def test_no_live_line_inside_an_answer_or_without_a_terminal() -> None:
 def test_a_character_that_a_stream_cannot_encode_is_escaped_and_json_stays_valid(stage: OpenStage) -> None:
     server = stage(Say(text="naïve 日本"))
     ascii_only = {"PYTHONIOENCODING": "ascii"}
-    assert asides("ask", *at(server), "?", env=ascii_only).out == "na\\xefve \\u65e5\\u672c\n"
-    assert '"text": "na\\u00efve \\u65e5\\u672c"' in asides("ask", *at(server), "--json", "?", env=ascii_only).out
+    assert run_process("ask", *at(server), "?", env=ascii_only).out == "na\\xefve \\u65e5\\u672c\n"
+    assert '"text": "na\\u00efve \\u65e5\\u672c"' in run_process("ask", *at(server), "--json", "?", env=ascii_only).out
 
 
 # --- the stopwatch ----------------------------------------------------------------------------------------------------

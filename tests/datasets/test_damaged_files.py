@@ -150,7 +150,7 @@ def compress(name: str, data: bytes) -> bytes:
     return bytes(pytest.importorskip("zstandard").compress(data))
 
 
-def make_lines(count: int = 20_000) -> bytes:
+def make_lines(count: int = 4_000) -> bytes:
     chance = random.Random(1)
     return b"".join(b'{"response": "%d"}\n' % chance.getrandbits(200) for _ in range(count))
 

@@ -65,5 +65,5 @@ def test_many_unknown_items_take_linear_time(dialect: str) -> None:
     body, _ = BODIES[dialect]
     document = json.dumps(body)
     item = json.dumps(BODIES[dialect][1])
-    reply = asides.decode(dialect, document.replace(item, ",".join([item] * 20_000)).encode())
-    assert len(reply.parts) == 20_001
+    reply = asides.decode(dialect, document.replace(item, ",".join([item] * 8_000)).encode())
+    assert len(reply.parts) == 8_001

@@ -10,16 +10,16 @@ from tests.fuzz.targets import TARGETS
 
 # Inputs per target, by what they cost.
 _COUNTS = {
-    "decoders": 150,
-    "calls": 150,
-    "stores": 12,
-    "sockets": 40,
-    "conversations": 100,
-    "relayed requests": 150,
+    "decoders": 60,
+    "calls": 60,
+    "stores": 8,
+    "sockets": 20,
+    "conversations": 40,
+    "relayed requests": 60,
 }
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_any_input_ends_in_a_value_or_an_error_of_asides(target: str) -> None:
-    for number in range(_COUNTS.get(target, 250)):
+    for number in range(_COUNTS.get(target, 100)):
         TARGETS[target](random.Random(f"ci:{target}:{number}"))

@@ -386,7 +386,7 @@ def _report(line: str) -> None:
 
 
 @pytest.mark.timeout(60 + TURNS // 5)
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize("batch", [0, 1, *(pytest.param(n, marks=pytest.mark.thorough) for n in range(2, BATCHES))])
 def test_law_each_question_is_relayed(batch: int) -> None:
     """Random conversations of clients in their own words."""
     tally: Counter[str] = Counter()
@@ -453,10 +453,14 @@ def theatre() -> Iterator[RelayTheatre]:
         yield theatre
 
 
-@pytest.mark.parametrize("house", sorted(HOUSES))
-def test_law_a_client_that_strips_everything_finishes_five_steps(theatre: RelayTheatre, house: str) -> None:
-    """Every client without a word of thinking, before every strict house, with a restart between any two steps."""
-    for client in CLIENTS.values():
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("number", range(len(HOUSES)), ids=sorted(HOUSES))
+def test_law_a_client_that_strips_everything_finishes_five_steps(theatre: RelayTheatre, number: int, step: int) -> None:
+    """Every third client without a word of thinking, before every strict house, with a restart between any two steps;
+    another third at the next house, and all of them with the marker `thorough`.
+    """
+    house = sorted(HOUSES)[number]
+    for client in list(CLIENTS.values())[number % step :: step]:
         loop = Loop(theatre, client("unthinking"), house)
         for _ in range(5):
             loop.say()

@@ -38,14 +38,17 @@ def problems(stage: Stage) -> list[str | None]:
     return [received.problem for received in stage.requests if received.problem is not None]
 
 
+@pytest.mark.parametrize("step", [6, pytest.param(2, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", sorted(HOUSES))
-def test_law_a_run_may_be_left_behind_every_event(stage: OpenStage, client: asides.Client, name: str) -> None:
+def test_law_a_run_may_be_left_behind_every_event(
+    stage: OpenStage, client: asides.Client, name: str, step: int
+) -> None:
     opened = stage(PLANTED[name].play)
     agent = agent_on(opened, name, client)
     with agent.stream("one") as events:
         count = len(list(events))
     assert count > 10
-    for left_after in range(1, count, 2):
+    for left_after in range(1 + len(name) % step, count, step):
         chat = asides.Conversation(client=client, system=SYSTEM)
         with agent.stream("one", conversation=chat) as events:
             for number, _ in enumerate(events, 1):
@@ -56,13 +59,19 @@ def test_law_a_run_may_be_left_behind_every_event(stage: OpenStage, client: asid
         assert problems(opened) == []
 
 
-@pytest.mark.parametrize("name", sorted(HOUSES))
-def test_law_a_run_goes_on_elsewhere_and_comes_back(stage: OpenStage, client: asides.Client, name: str) -> None:
-    """One conversation, one agent after another, each in a loop with tools: A, each other house, and A again."""
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("number", range(len(HOUSES)), ids=sorted(HOUSES))
+def test_law_a_run_goes_on_elsewhere_and_comes_back(
+    stage: OpenStage, client: asides.Client, number: int, step: int
+) -> None:
+    """One conversation, one agent after another, each in a loop with tools: A, every fourth house, and A again; every
+    house with the marker `thorough`.
+    """
+    name = sorted(HOUSES)[number]
     here, there = stage(PLANTED[name].play), stage(PLANTED[name].play)
     chat = asides.Conversation(client=client, system=SYSTEM)
     agent_on(here, name, client).send("begin", conversation=chat)
-    for other in sorted(HOUSES):
+    for other in sorted(HOUSES)[number % step :: step]:
         assert agent_on(there, other, client).send(f"and you, {other}?", conversation=chat).output == ANSWER
     assert agent_on(here, name, client).send("and back", conversation=chat).output == ANSWER
     assert problems(here) + problems(there) == []

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
-import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -23,6 +22,7 @@ from asides.providers.find import find_provider
 from asides.transports import cloud_credentials
 from asides.values.errors import AuthError, MissingKey
 from asides_stage.stage import Fail, OpenStage, Say
+from tests.loopback import ReceivedRequest, serving, whole_response
 
 for _library in ("botocore", "google.auth", "azure.identity", "cryptography"):
     pytest.importorskip(_library)
@@ -49,32 +49,17 @@ def answering(answer: Callable[[str, str], object]) -> Generator[tuple[str, list
     """A server on this machine: `answer(method, path)` returns text or JSON, or None for 404."""
     seen: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_any(self) -> None:
-            seen.append(f"{self.command} {self.path}")
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            found = answer(self.command, self.path)
-            body = (found if isinstance(found, str) else json.dumps(found)).encode()
-            self.send_response(404 if found is None else 200)
-            self.send_header("Content-Type", "text/plain" if isinstance(found, str) else "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def respond(request: ReceivedRequest, connection: socket.socket) -> bool:
+        method, path, _ = request.line.split(" ")
+        seen.append(f"{method} {path}")
+        found = answer(method, path)
+        body = (found if isinstance(found, str) else json.dumps(found)).encode()
+        kind = "text/plain" if isinstance(found, str) else "application/json"
+        connection.sendall(whole_response(body, kind, "404 Not Found" if found is None else "200 OK"))
+        return True
 
-        do_GET = do_PUT = do_POST = do_any  # noqa: N815
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)
+    with serving(respond) as server:
+        yield f"http://127.0.0.1:{server.port}", seen
 
 
 def sign_in(home: Path, credentials: str, config: str = "") -> None:

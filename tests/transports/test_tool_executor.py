@@ -464,7 +464,7 @@ class TestForks:
         for other in others:
             other.start()
         try:
-            for _ in range(20):
+            for _ in range(6):
                 assert run_in_child(lambda: get_values(run_sync(*[job(lambda: 2)] * 4)) == [2] * 4)
         finally:
             ended.set()

@@ -8,29 +8,21 @@ from __future__ import annotations
 import logging
 import os
 import re
-import signal
 import stat
 import sys
-import threading
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
-from types import FrameType
 from typing import TextIO
 
 from asides.cli.arguments import COMMANDS, format_help, list_commands
 from asides.cli.exit_codes import Exit, code_for_error
 from asides.cli.parse_arguments import parse_arguments
+from asides.cli.signals import Terminated, raise_on_signals
 from asides.cli.terminal import Terminal, open_terminal
 from asides.packages import EXTRAS, explain_missing
 
 _PIPE_ERRORS = (BrokenPipeError, ConnectionResetError)
-
-
-class _Terminated(BaseException):
-    """SIGTERM or SIGHUP arrived. Raised in the main thread, so that what arrived is kept, connections are closed,
-    drafts are deleted, and the live line is erased.
-    """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,12 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     terminal = open_terminal()
     received: list[Exit] = []
     try:
-        with _raise_on_signals(received):
+        with raise_on_signals(received):
             code = _run(list(sys.argv[1:] if arguments is None else arguments), terminal)
         terminal.flush()
     except KeyboardInterrupt:
         return _end(terminal, Exit.INTERRUPTED)
-    except _Terminated:
+    except Terminated:
         return _end(terminal, received[0])
     except _PIPE_ERRORS:
         return _end_without_reader()
@@ -241,33 +233,3 @@ def _discard(stream: TextIO) -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
         os.close(null)
-
-
-@contextmanager
-def _raise_on_signals(received: list[Exit]) -> Generator[None]:
-    """Raise _Terminated on SIGTERM and SIGHUP, and add the exit code to `received`."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def terminate(number: int, _frame: FrameType | None) -> None:
-        if sys.platform != "win32":
-            # Closing a terminal sends it more than once, which must not disturb the end that the first one began.
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        received.append(codes[signal.Signals(number)])
-        raise _Terminated
-
-    codes = {signal.SIGTERM: Exit.TERMINATED}
-    if sys.platform != "win32":
-        codes[signal.SIGHUP] = Exit.HUNG_UP
-    # `nohup` ignores SIGHUP, and so do we then.
-    before = {number: signal.signal(number, terminate) for number in codes if not _is_ignored(number)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _is_ignored(number: signal.Signals) -> bool:
-    return signal.getsignal(number) is signal.SIG_IGN

@@ -21,7 +21,7 @@ from asides.values.messages import Message, assistant, user
 from asides.values.parts import Text, ToolCall, ToolResult
 from asides.values.thinking import Seal, Thinking, Thought
 from asides_stage.stage import OpenStage, Raw, Say
-from tests.responses import DIALECT, both_ways, call, message, read, reasoning, response, whole
+from tests.responses import DIALECT, call, message, read, reasoning, whole
 
 MODEL = "openai-responses:gpt-5"
 
@@ -466,8 +466,3 @@ def _items(data: bytes) -> list[dict[str, Any]]:
         json.loads(line[5:]) for line in data.splitlines() if line.startswith(b"data:") and b"[DONE]" not in line
     ]
     return [event["item"] for event in documents if event["type"] == "response.output_item.done"]
-
-
-def test_the_helper_that_reads_items_agrees_with_the_tests_own_bodies() -> None:
-    assert _items(whole(message("42"))) == response(message("42"))["output"]
-    assert both_ways(message("42")).text == "42"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from asides_gateway.embedded import Gateway
 from asides_gateway.gateway_settings import GatewaySettings
 from tests.gateway.http_client import wait_for
 from tests.gateway.page_client import PageClient, without_settings
+from tests.loopback import ReceivedRequest, serving, whole_response
 
 
 class _Host:
@@ -39,30 +40,19 @@ class _Host:
 def _serve(*names: str) -> Generator[_Host]:
     host = _Host(*names)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            host.asked.append(self.path)
-            host.may_answer.wait(20)
-            body = json.dumps({"object": "list", "data": [{"id": name} for name in host.names]}).encode()
-            self.send_response(host.status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: ReceivedRequest, connection: socket.socket) -> bool:
+        host.asked.append(request.line.split(" ")[1])
+        host.may_answer.wait(20)
+        body = json.dumps({"object": "list", "data": [{"id": name} for name in host.names]}).encode()
+        connection.sendall(whole_response(body, status=f"{host.status} Answer"))
+        return True
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base class
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        host.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
+    with serving(answer) as server:
+        host.url = f"http://127.0.0.1:{server.port}"
         try:
             yield host
         finally:
             host.may_answer.set()
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture(autouse=True)

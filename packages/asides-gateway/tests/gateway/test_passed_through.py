@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
+import socket
 from collections.abc import Generator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.gateway.access.limited_gateway import Limited, PlayedStage, limited
 from tests.gateway.http_client import Answer
+from tests.loopback import ReceivedRequest, serving, whole_response
 
 _EMBEDDED = {"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": "AACAPw=="}], "x": 1}
 
@@ -35,42 +35,27 @@ class _Host:
 def _serve() -> Generator[_Host]:
     host = _Host()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            host.got.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
-            usage = {} if host.usage is None else {"usage": host.usage}
-            if self.path == "/v1/embeddings":
-                self._answer(200, "application/json", json.dumps({**_EMBEDDED, **usage}).encode())
-            elif self.path == "/v1/completions" and json.loads(body).get("stream"):
-                texts = [{"choices": [{"index": 0, "text": text}]} for text in ("one ", "two")]
-                events = [*texts, {"choices": [], **usage}]
-                lines = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
-                self._answer(200, "text/event-stream", lines.encode())
-            elif self.path == "/v1/completions":
-                self._answer(200, "application/json", json.dumps({"choices": [{"text": "one"}], **usage}).encode())
-            else:
-                self._answer(404, "text/html", b"<h1>nothing here</h1>")
+    def answer(request: ReceivedRequest, connection: socket.socket) -> bool:
+        path = request.line.split(" ")[1]
+        host.got.append((path, request.headers, request.body))
+        usage = {} if host.usage is None else {"usage": host.usage}
+        if path == "/v1/embeddings":
+            response = whole_response(json.dumps({**_EMBEDDED, **usage}).encode())
+        elif path == "/v1/completions" and json.loads(request.body).get("stream"):
+            texts = [{"choices": [{"index": 0, "text": text}]} for text in ("one ", "two")]
+            events = [*texts, {"choices": [], **usage}]
+            lines = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+            response = whole_response(lines.encode(), "text/event-stream")
+        elif path == "/v1/completions":
+            response = whole_response(json.dumps({"choices": [{"text": "one"}], **usage}).encode())
+        else:
+            response = whole_response(b"<h1>nothing here</h1>", "text/html", "404 Not Found")
+        connection.sendall(response)
+        return True
 
-        def _answer(self, status: int, kind: str, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base class
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        host.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield host
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(answer) as server:
+        host.url = f"http://127.0.0.1:{server.port}"
+        yield host
 
 
 @contextmanager
