@@ -447,6 +447,8 @@ def _uses_tools(body: Body) -> bool:
         ("groq:model", openai_error("`tool calling` is not supported with this model"), 2),
         (CHAT, openai_error("deepseek-reasoner does not support Function Calling"), 2),
         (CHAT, openai_error("registry.ollama.ai/library/gemma3:4b does not support tools"), 2),
+        (CHAT, openai_error("`tools` is not supported with this model"), 2),
+        (CHAT, openai_error("Tool use is not supported for this model"), 2),
     ],
 )
 def test_a_history_with_tools_goes_to_a_model_without_as_text(model: str, said: Any, requests: int) -> None:
