@@ -9,6 +9,7 @@ import pytest
 
 import asides
 from asides.history.plan import PASSES, Draft, Plan, plan
+from asides.providers.find import find_target
 from asides.providers.provider import ModelRule, Provider, Quirks, ReplayRule, ReplayWhen, Target
 from asides.values.errors import InvalidThinking, Unsupported
 from asides.values.messages import Message, Prompt, ProviderState, Sampling, user
@@ -477,3 +478,18 @@ def test_explain_prints_the_passes_with_their_reasons() -> None:
     assert shown.passes == {name: reasons[name] for name in ("pair_calls", "add_called_tools")}
     assert f"  pair_calls: {reasons['pair_calls']}\n" in shown.to_text()
     assert "What the plan changed" not in asides.explain("anthropic:claude-opus-4-5", "?", api_key="k").to_text()
+
+
+@pytest.mark.parametrize("model", ["qwen.qwen3-32b-v1:0", "zai.glm-4.7", "moonshotai.kimi-k2.5"])
+@pytest.mark.parametrize("thinking", [Thinking("off"), Thinking(effort="high")], ids=["off", "high"])
+def test_on_bedrock_only_claude_refuses_thoughts_while_thinking_is_off(model: str, thinking: Thinking) -> None:
+    """Elsewhere a thought that is withheld at first, and sent one request later, breaks the prefix that is cached."""
+    there, claude = (
+        find_target(f"bedrock:{name}", environ={"AWS_REGION": "us-east-1"})
+        for name in (model, "us.anthropic.claude-sonnet-4-5-20250929-v1:0")
+    )
+    turn = Message("assistant", (Thought("hm", source="block", origin=there.origin), ToolCall("c1", "look", {})))
+    history = (user("?"), turn, Message("tool", (ToolResult("c1", "blue", "look"),)))
+    sent = plan(Prompt(history, thinking=thinking), there, on_conflict="adjust").prompt.messages
+    assert [part for message in sent for part in message.parts if isinstance(part, Thought)]
+    assert claude.refuses_thoughts_while_off

@@ -223,7 +223,7 @@ def test_a_conversation_that_only_grows_is_never_sent_anew(
         found = check(msgspec.structs.replace(prompt, messages=(*messages[:length], *question)), target)
         if found is None:
             continue
-        if found.reason == "history" and target.thinks(asked) is False and not target.quirks.thoughts_while_off:
+        if found.reason == "history" and target.thinks(asked) is False and target.refuses_thoughts_while_off:
             # Without thinking, the thoughts of an open turn stay out until it is over.
             continue
         # A rule by which thoughts go back for a while takes them out when the while is over, and no other does.

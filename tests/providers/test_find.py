@@ -330,6 +330,15 @@ def test_at_a_foreign_address_any_tag_may_come_for_a_model_of_a_closed_maker(mod
     assert weights.facts.tags == plain_row("openai_chat").rule("gpt-oss-20b").tags
 
 
+@pytest.mark.parametrize("model", ["cerebras:zai-glm-4.7", "qwen:qwen3.6-plus", "qwen:qwen3.8-max"])
+def test_no_field_asks_an_unknown_server_to_keep_thinking_that_is_withheld(model: str) -> None:
+    home, away = (find_target(model, base_url=url) for url in (None, "https://proxy.example/v1"))
+    assert {name for name, _ in home.facts.fields} & {"clear_thinking", "preserve_thinking"}
+    assert not {name for name, _ in away.facts.fields} & {"clear_thinking", "preserve_thinking"}
+    assert home.provider.replay_rule(home.model).when == "all"
+    assert away.provider.replay_rule(away.model).when != "all"
+
+
 def test_one_rule_for_several_models_has_the_tags_of_each_at_a_foreign_address() -> None:
     """The models share a rule of the row; which was asked first makes no difference."""
     rules = (ModelRule(thinking="optional"),)

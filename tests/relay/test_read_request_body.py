@@ -8,7 +8,14 @@ import pytest
 from asides.flows.build_call import CallBuilder
 from asides.relay.endpoints import find_endpoint, find_reply_form
 from asides.relay.error_response import RelayRefusal
-from asides.relay.read_request_body import MAX_MESSAGES, MAX_OBJECTS, read_request, read_shallow, refuse_many
+from asides.relay.read_request_body import (
+    MAX_MESSAGES,
+    MAX_OBJECTS,
+    MAX_VALUES,
+    read_request,
+    read_shallow,
+    refuse_many,
+)
 from asides.relay.relay_config import Caller, RelayConfig
 from asides.relay.relay_request import RelayRequest
 from asides.settings import Settings
@@ -76,6 +83,9 @@ _MANY = "[" + ",".join(['{"role": "user", "content": "a"}'] * (MAX_MESSAGES + 1)
 _PARTS = "[" + ",".join(['{"type": "text", "text": "a"}'] * (MAX_OBJECTS + 1)) + "]"
 
 
+_FIELDS = "".join(f'"k{number}": 1, ' for number in range(MAX_VALUES + 1))
+
+
 @pytest.mark.parametrize("tenant", ["", "a"])
 @pytest.mark.parametrize(
     ("dialect", "items", "more"),
@@ -87,17 +97,30 @@ _PARTS = "[" + ",".join(['{"type": "text", "text": "a"}'] * (MAX_OBJECTS + 1)) +
         ("openai_chat", f'[{{"role": "user", "content": {_PARTS}}}]', ""),
         ("openai_chat", "[]", f'"tools": {_PARTS}, '),
         ("openai_responses", f'[{{"role": "user", "content": {_PARTS}}}]', ""),
+        ("openai_chat", "[]", _FIELDS),
+        ("openai_chat", "[]", f'"metadata": {{{_FIELDS}"x": 1}}, '),
+        ("openai_chat", "[]", '"stop": [' + "1," * MAX_VALUES + "1], "),
+        ("openai_chat", "[]", '"stop": [' + '"", ' * 3 * MAX_VALUES + '""], '),
+        ("openai_chat", "[]", '"model": "a", ' * (MAX_VALUES + 1)),
     ],
 )
-def test_a_request_of_many_messages_or_objects_is_not_planned(dialect: str, items: str, more: str, tenant: str) -> None:
+def test_a_request_of_many_messages_or_values_is_not_planned(dialect: str, items: str, more: str, tenant: str) -> None:
     path, body = _write(dialect, items, more)
     response = Door(None).send(RelayRequest("", "POST", path, body=body, tenant=tenant))
     assert response.status == 413
-    assert str(MAX_MESSAGES) in response.body.decode() or str(MAX_OBJECTS) in response.body.decode()
+    assert any(str(most) in response.body.decode() for most in (MAX_MESSAGES, MAX_OBJECTS, MAX_VALUES))
 
 
-def test_braces_in_texts_are_no_objects_and_a_program_has_no_bound() -> None:
-    refuse_many(msgspec.json.encode({"messages": [{"content": '{"[\\"{' * MAX_OBJECTS}]}))
+@pytest.mark.parametrize("text", ['{"[\\"{', "a, b", '"', '\\"\\,', "\\\\"])
+def test_what_is_in_texts_is_no_value(text: str) -> None:
+    refuse_many(msgspec.json.encode({"messages": [{"content": [text * MAX_VALUES, ","]}]}))
+
+
+def test_a_request_for_embeddings_has_many_values() -> None:
+    refuse_many(msgspec.json.encode({"model": "m", "input": [list(range(3000))] * 100}))
+
+
+def test_a_program_has_no_bound() -> None:
     refuse_many(f'{{"messages": {_MANY.replace("}, {", "", 1)[: _MANY.rindex(",")]}]}}'.encode())
     path, body = _write("openai_chat", _MANY)
     with Stage(Say(text="Hi"), rules="lenient") as stage:

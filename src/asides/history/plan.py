@@ -312,9 +312,9 @@ def _check_settings(draft: Draft) -> Draft:
 
 def _drop_open_thoughts(draft: Draft) -> Draft:
     prompt, target = draft.prompt, draft.target
-    if not draft.traits & HAS_THOUGHTS or target.quirks.thoughts_while_off:
+    if not draft.traits & HAS_THOUGHTS or target.thinks(prompt.thinking) is not False:
         return draft
-    if target.thinks(prompt.thinking) is not False:
+    if not target.refuses_thoughts_while_off:
         return draft
     notices: list[Notice] = []
     return draft.change(drop_open_thoughts(prompt, notices), notices)

@@ -373,6 +373,9 @@ def _read_anything(quirks: Quirks) -> Quirks:
     return msgspec.structs.replace(quirks, tags=None, tag_position="auto", thinking_in=fields, heuristics=True)
 
 
+_KEEPS_THINKING = frozenset({"clear_thinking", "preserve_thinking"})
+
+
 def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
     """The rule of a model. At a foreign address the model's facts stay; what its content may look like, and a model
     that the row does not know, are as with a server of which nothing is known."""
@@ -385,9 +388,11 @@ def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
     if known is None:
         merged = plain
         if rule != ModelRule():
-            # The tags of a model that its maker serves are a fact of that host: another server may write others.
+            # The tags of a model that its maker serves are a fact of that host: another server may write others. Its
+            # thoughts go back by the rule of an unknown server, so no field asks to keep them all.
             merged = msgspec.structs.replace(
                 rule,
+                fields=tuple(field for field in rule.fields if field[0] not in _KEEPS_THINKING),
                 tags=anywhere.tags,
                 starts_inside=rule.starts_inside or plain.starts_inside,
                 thinks_though_off=rule.thinks_though_off or plain.thinks_though_off,

@@ -29,7 +29,7 @@ address, no header and no key."""
 LEARNABLE_QUIRKS = frozenset(
     {
         *("stream_usage", "empty_thinking", "call_order", "after_results", "encrypted_reasoning", "toggle_on"),
-        *("raw_items", "thoughts_while_off", "refused_fields", "results_alone"),
+        *("raw_items", "refuses_thoughts_while_off", "refused_fields", "results_alone", "calls_alone"),
     }
 )
 """The quirks of a host that a refusal can teach, besides all `Restrictions`."""

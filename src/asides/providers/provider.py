@@ -30,6 +30,7 @@ from asides.providers.quirks import (
     TagPosition,
     Tags,
     ThinkingForm,
+    fits_any,
     fits_glob,
 )
 from asides.providers.switches.table import AskBy
@@ -394,7 +395,7 @@ def merge_facts(rule: ModelRule, quirks: Quirks, model: str = "") -> Facts:
 def _select_rule_sets(quirks: Quirks, model: str) -> tuple[str, ...]:
     """The rule sets of a host that hold for a model."""
     listed = [(entry,) if isinstance(entry, str) else entry for entry in quirks.enforces]
-    return tuple(name for name, *globs in listed if not globs or any(fits_glob(model, glob) for glob in globs))
+    return tuple(name for name, *globs in listed if not globs or fits_any(model, globs))
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -439,6 +440,11 @@ class Target(msgspec.Struct, frozen=True):
         msgspec.structs.force_setattr(self, "facts", facts)
         msgspec.structs.force_setattr(self, "quirks", quirks)
         msgspec.structs.force_setattr(self, "dialect", self.chosen_dialect or self.provider.dialect)
+
+    @property
+    def refuses_thoughts_while_off(self) -> bool:
+        """Whether it refuses thoughts of the current turn in a request that does not think."""
+        return fits_any(self.family or self.model, self.quirks.refuses_thoughts_while_off)
 
     @property
     def origin(self) -> Origin:

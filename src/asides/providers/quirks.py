@@ -172,14 +172,16 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Its seals are valid only in the account that made them, whatever the model."""
     raw_items: bool = True
     """Whether items of reasoning go back with their raw text."""
-    thoughts_while_off: bool = True
-    """Whether it takes thoughts of the current turn back in a request that does not think."""
+    refuses_thoughts_while_off: tuple[str, ...] = ()
+    """The models, as globs, that refuse thoughts of the current turn in a request that does not think."""
     message_rules: tuple[MessageRule, ...] = ()
     enforces: tuple[str | tuple[str, ...], ...] = ()
     """The rule sets of its dialect (dialects/<name>/rules) that it enforces besides the common rules: a name, or a name
     and the globs of the models that it holds for."""
     results_alone: tuple[str, ...] = ()
     """The models, as globs, that refuse tool results beside other content in a message."""
+    calls_alone: tuple[str, ...] = ()
+    """The models, as globs, that refuse tool calls beside other content in a message."""
     refused_fields: tuple[str, ...] = ()
     """Fields of a request that it refuses, so they are left out: "a.b" is the field b of the object a, or of all
     objects in the list a. Fields that the caller gives with `extra=` stay."""
@@ -227,6 +229,11 @@ def fits_glob(name: str, glob: str) -> bool:
     """Whether a name fits a glob. Most are refused by a word that is missing, which needs no compiled expression."""
     words = glob.partition("[")[0].split("*")
     return all(word in name for word in words if "?" not in word) and fnmatchcase(name, glob)
+
+
+def fits_any(model: str, globs: Iterable[str]) -> bool:
+    """Whether a model, in any case, fits one of the globs."""
+    return any(fits_glob(model.lower(), glob) for glob in globs)
 
 
 def trim_names(names: Iterable[str]) -> tuple[str, ...]:

@@ -149,7 +149,7 @@ def _messages(
         schema_words="shapes",
         # "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`"
         # (tailcallhq/forgecode#1853, 2025-11-07).
-        thoughts_while_off=False,
+        refuses_thoughts_while_off=("*",),
     )
 
 
@@ -1673,7 +1673,8 @@ PROVIDERS: tuple[Provider, ...] = (
             tags=("thinking", "reasoning", "think"),
             path="",
             schema_words="shapes",
-            thoughts_while_off=False,
+            # As at Anthropic. Other models take them, and need them for a prefix that is cached.
+            refuses_thoughts_while_off=("*claude*",),
             enforces=("alternation",),
             # can1357/oh-my-pi#9086, 2026-08-20: Nova's first generation, DeepSeek R1.
             refuses_thinking=("*amazon.nova-[!2]*", "*deepseek.r1*"),

@@ -68,8 +68,9 @@ _QUIRKS = {
     **dict.fromkeys(("fragmented_tags", "snapshots", "output_excludes_thinking", "hides_truncation"), _NOTHING),
     **dict.fromkeys(("raw_reasoning", "auth", "path", "compacts", "continues", "cache_key", "any_tool"), _NOTHING),
     **dict.fromkeys(("cache_control", "server_tools", "encrypted_reasoning", "reports_input"), _NOTHING),
-    **dict.fromkeys(("replay_field", "refuses_thinking", "raw_items", "thoughts_while_off"), _STATE),
-    **dict.fromkeys(("blank_content", "tool_call_ids", "after_results", "call_order", "results_alone"), _CALLS),
+    **dict.fromkeys(("replay_field", "refuses_thinking", "raw_items", "refuses_thoughts_while_off"), _STATE),
+    **dict.fromkeys(("blank_content", "tool_call_ids", "after_results", "call_order"), _CALLS),
+    **dict.fromkeys(("results_alone", "calls_alone"), _CALLS),
     **dict.fromkeys(("schema_words", "output_while_thinking"), _HAS_OUTPUT),
     "toggle_on": _HAS_THINKING,
     # Their names decide.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from asides.dialects.bedrock import rules
@@ -300,3 +301,14 @@ def test_the_older_name_of_the_settings_for_thinking() -> None:
 def test_a_field_of_any_type_is_read(odd: Any) -> None:
     for name in ("messages", "toolConfig", "inferenceConfig", "additionalModelRequestFields", "system"):
         find_broken(SONNET, **{name: odd})
+
+
+def test_words_beside_calls_are_refused_where_calls_stand_alone() -> None:
+    target = find_target("bedrock", "", "meta.llama3-3-70b-instruct-v1:0")
+    quirks = msgspec.structs.replace(target.quirks, calls_alone=("meta.*",))
+    alone = msgspec.structs.replace(target, provider=msgspec.structs.replace(target.provider, quirks=quirks))
+    for blocks, refused in (([{"text": "a"}, CALL], True), ([UNSIGNED, CALL], True), ([CALL], False)):
+        wire = WireRequest({"messages": [HI, model_turn(*blocks), user_turn(RESULT)], "toolConfig": TOOLS})
+        words = [broken.text for broken in rules.check(wire, alone)]
+        assert (rules.CALLS_MIXED.broken("", message="messages.1").text in words) == refused
+        assert not list(rules.check(wire, target))

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from asides import ask
 from asides.dialects.openai_chat.import_messages import import_message, import_messages
 from asides.values.errors import ConfigError
 from asides.values.messages import Message
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 from asides.wire.inline_tags import separate
+from asides_stage import Say, Stage
 
 
 def parts(**message: Any) -> tuple[Part, ...]:
@@ -354,3 +356,19 @@ def test_tags_are_found_wherever_a_text_may_begin_with_one(text: str) -> None:
 def test_a_plain_message_is_read_as_any_other(role: str, text: str) -> None:
     (message,) = import_messages([{"role": role, "content": text}])
     assert message == import_message({"role": role, "content": text})
+
+
+@pytest.mark.parametrize("kind", [{"type": "tool_call"}, {}], ids=["typed", "untyped"])
+@pytest.mark.parametrize("model", ["openai-chat:gpt-4o", "openai:gpt-5", "anthropic:claude-sonnet-4-5"])
+def test_calls_in_the_shape_of_langchain_keep_their_result(kind: dict[str, str], model: str) -> None:
+    """A role, and calls with `args` instead of a function. No provider gets them in that shape."""
+    call = {"name": "look", "args": {"at": "sky"}, "id": "call_1", **kind}
+    turn = {"role": "assistant", "content": "", "tool_calls": [call]}
+    history = [{"role": "user", "content": "?"}, turn, {"role": "tool", "content": "blue", "tool_call_id": "call_1"}]
+    (_, message, _) = import_messages(history)
+    assert message.parts == (ToolCall("call_1", "look", {"at": "sky"}),)
+    with Stage([Say(text="fine")]) as stage:
+        ask(model, [*history, {"role": "user", "content": "so?"}], api_key="k", base_url=stage.url)
+    sent = stage.requests[-1].body.decode()
+    assert "blue" in sent
+    assert '"args"' not in sent

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from asides.dialects.openai_chat.rules import messages
 from asides.dialects.openai_chat.rules.chat_request import ChatRequest
-from asides.dialects.rulebook import WireRequest
+from asides.dialects.rulebook import Rule, WireRequest
 from asides.providers.find import find_target
 from tests.testing.stage.rules.chat_requests import NAMED, Wire
 
@@ -56,3 +57,8 @@ def test_a_path_that_leads_nowhere_is_none() -> None:
     assert asked(thinking=True).get("thinking.type") is None
     assert asked().get("extra_body.any.thing") is None
     assert asked().name == "some-model"
+
+
+def test_a_code_that_the_host_appends_is_in_no_rule() -> None:
+    """MiniMax writes "(2013)" after each of its errors, so a rule with it would say it twice."""
+    assert not [rule for rule in vars(messages).values() if isinstance(rule, Rule) and rule.text.endswith("(2013)")]

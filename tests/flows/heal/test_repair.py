@@ -303,7 +303,7 @@ def test_thoughts_of_the_current_turn_stay_out_of_requests_that_do_not_think() -
         ask(served.url, "anthropic:claude-opus-4-8", history, **options)
         assert served.count() == 1
         row = find_provider("anthropic")
-        quirks = msgspec.structs.replace(row.quirks, thoughts_while_off=True)
+        quirks = msgspec.structs.replace(row.quirks, refuses_thoughts_while_off=())
         unknown = msgspec.structs.replace(row, name="other", base_url=served.url, quirks=quirks)
         with asides.Client(providers=[unknown], api_key=KEY, retries=0, stream=False) as client:
             for _ in range(2):
@@ -447,6 +447,8 @@ def _uses_tools(body: Body) -> bool:
         ("groq:model", openai_error("`tool calling` is not supported with this model"), 2),
         (CHAT, openai_error("deepseek-reasoner does not support Function Calling"), 2),
         (CHAT, openai_error("registry.ollama.ai/library/gemma3:4b does not support tools"), 2),
+        (CHAT, openai_error("`tools` is not supported with this model"), 2),
+        (CHAT, openai_error("Tool use is not supported for this model"), 2),
     ],
 )
 def test_a_history_with_tools_goes_to_a_model_without_as_text(model: str, said: Any, requests: int) -> None:

@@ -124,13 +124,19 @@ def _refuse_row_of_roles(body: Body) -> Any:
     return openai_error(text) if any(one == two for one, two in pairwise(roles)) else None
 
 
-def _refuse_words_beside_results(body: Body) -> Any:
-    for place, message in enumerate(body["messages"]):
-        kinds = {name for block in message["content"] for name in block} - {"cachePoint"}
-        if "toolResult" in kinds and len(kinds) > 1:
-            text = "Conversation blocks and tool result blocks cannot be provided in the same turn."
-            return {"message": f"messages.{place}.content: {text}"}
-    return None
+def _refuse_words_beside(kind: str, shown: str) -> Refuse:
+    def refuse(body: Body) -> Any:
+        for place, message in enumerate(body["messages"]):
+            kinds = {name for block in message["content"] for name in block} - {"cachePoint"}
+            if kind in kinds and len(kinds) > 1:
+                text = f"Conversation blocks and {shown} blocks cannot be provided in the same turn."
+                return {"message": f"messages.{place}.content: {text}"}
+        return None
+
+    return refuse
+
+
+_refuse_words_beside_results = _refuse_words_beside("toolResult", "tool result")
 
 
 def _refuse_late_system(body: Body) -> Any:
@@ -346,6 +352,14 @@ CASES = [
         _refuse_words_beside_results,
         {"tools": [LOOK]},
         called(),
+        "turn_added",
+    ),
+    Case(
+        "tool_turn_order, calls beside words",
+        "bedrock:maker.new-model-v1:0",
+        _refuse_words_beside("toolUse", "tool use"),
+        {"tools": [LOOK]},
+        [user("Look."), assistant("I look.", *called()[1].parts), *called()[2:]],
         "turn_added",
     ),
     Case("role_alternation", CHAT, _refuse_row_of_roles, {}, [user("One."), user("Two.")], "messages_merged"),

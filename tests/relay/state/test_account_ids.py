@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
-from asides.relay.state.account_ids import find_account_ids, list_reply_ids
+from asides.relay.state.account_ids import _SLICE, find_account_ids, list_reply_ids
 from asides.values.parts import ServerTool, Text
 from asides.values.reply import Reply
 from asides.values.thinking import Seal
@@ -25,6 +28,9 @@ NAMED: list[tuple[Any, str]] = [
     ({"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "x"}]}]}, "input.content.file_id"),
     ({"input": [{"type": "item_reference", "id": "x"}]}, "input.id"),
     ({"input": [{"id": "x"}]}, "input.id"),
+    ({"input": [{"type": "reasoning", "id": "x", "summary": []}]}, "input.id"),
+    ({"input": [{"type": "reasoning", "id": "x"}]}, "input.id"),
+    ({"input": [{"type": "reasoning", "id": "x", "encrypted_content": None, "content": []}]}, "input.id"),
     ({"input": [{"type": "code_interpreter_call", "id": "ci_1", "container_id": "x"}]}, "input.container_id"),
     ({"tools": [{"type": "file_search", "vector_store_ids": ["x"]}]}, "tools.vector_store_ids"),
     ({"tools": [{"type": "code_interpreter", "container": "x"}]}, "tools.container"),
@@ -82,6 +88,9 @@ OTHERS: list[Any] = [
     {"tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]},
     {"container": {"skills": [{"type": "anthropic", "skill_id": "pptx"}]}},
     {"prompt": "a text for /api/generate", "images": []},
+    {"input": [{"type": "reasoning", "id": "x", "summary": [{"type": "summary_text", "text": "a"}]}]},
+    {"input": [{"type": "reasoning", "id": "x", "summary": [], "encrypted_content": "gAAAA"}]},
+    {"input": [{"type": "message", "role": "assistant", "id": "x", "content": []}], "reasoning": {"effort": "low"}},
     {
         "messages": [
             {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://a.example/a.png"}}]}
@@ -109,10 +118,42 @@ def test_what_a_client_calls_its_own_is_no_id_of_the_account(body: Any) -> None:
         b'{"a": {"file_id": "x", "file_id": "x"}}',
         b'{"a": {"file_id": "x"}, "b": ' + b"9" * 5000 + b"}",
         b'{"a": {"uri": "gs:\\/\\/x"}}',
+        b'{"a": {"FILE-id": "x"}}',
+        '{"a": {"\u017f\u212aill_id": "x"}}'.encode(),
+        b'{"a": {"image_url": {"url": "files/x"}}}',
+        b'{"a": {"url": "HTTPS://generativelanguage.googleapis.com/v1beta/files/x"}}',
+        b'{"input": [{' + b" " * 5000 + b'"id"' + b" " * 5000 + b':"x" }]}',
+        b'{"input": [{"type"' + b" " * 5000 + b': "reasoning", "id": "x"}]}',
+        *(b'{"input": "' + b"a" * (_SLICE - back) + b'", "file_id": "x"}' for back in range(12, 40)),
     ],
 )
 def test_no_spelling_hides_an_id(body: bytes) -> None:
     assert [each.id[-1] for each in find_account_ids(body)] == ["x"]
+
+
+@pytest.mark.parametrize("text", ["a b ", "file ", "{ ", '"', "\\u00e9", '"id":"', "_"])
+def test_a_large_text_stops_no_other_thread_for_long(text: str) -> None:
+    body = msgspec.json.encode({"messages": [{"role": "user", "content": text * (24_000_000 // len(text))}]})
+    assert min(_measure_longest_stop(lambda: find_account_ids(body)) for _ in range(3)) < 1
+
+
+def _measure_longest_stop(work: Callable[[], object]) -> float:
+    """The longest time for which another thread could not run."""
+    longest, is_over = 0.0, threading.Event()
+
+    def tick() -> None:
+        nonlocal longest
+        last = time.perf_counter()
+        while not is_over.wait(0.001):
+            longest = max(longest, (now := time.perf_counter()) - last)
+            last = now
+
+    ticking = threading.Thread(target=tick)
+    ticking.start()
+    work()
+    is_over.set()
+    ticking.join()
+    return longest
 
 
 def test_a_reply_names_its_ids() -> None:

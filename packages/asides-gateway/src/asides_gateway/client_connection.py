@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from asides_gateway.http_server import ServerConfig
 
 MAX_HEAD = 128 * 1024
-"""The bytes of a head: the request line and all headers together."""
+"""The bytes of a head: the request line and all headers together. Also those between two parts of a body."""
 MAX_FIELDS = 200
 _NOT_HTTP = (
     "this is not an HTTP request, or its head is broken. Send it again, by HTTP and not HTTPS, with valid headers."
@@ -73,6 +73,8 @@ class ClientConnection(HttpToolsProtocol):
         self._in_message = False
         self._head_bytes = 0
         """The bytes that arrived since the head under way began."""
+        self._frame_bytes = 0
+        """The bytes that arrived since the last ones of a body: chunk sizes, chunk extensions and trailers."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._extensions: dict[str, Any] = {}
         self._joined: _JoinedTransport | None = None
@@ -110,8 +112,12 @@ class ClientConnection(HttpToolsProtocol):
                 data = refuse_http2(data)
             self._head_bytes += len(data)
             self.config.head_bytes += len(data)
+        else:
+            self._frame_bytes += len(data)
         super().data_received(data)
-        if not self._in_head:
+        if self._frame_bytes > MAX_HEAD:
+            self.transport.abort()
+        elif not self._in_head:
             if self._head_bytes:
                 self._end_head()
         elif self._head_bytes > MAX_HEAD or len(self.headers) > MAX_FIELDS:
@@ -142,6 +148,11 @@ class ClientConnection(HttpToolsProtocol):
         self._in_head = self._in_message = True
         self.scope["extensions"] = self._extensions
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer. Trailers are ignored: the request was authenticated and routed without them."""
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """A head has ended."""
         headers = self.headers
@@ -161,10 +172,16 @@ class ClientConnection(HttpToolsProtocol):
             self.cycle.expected_content_length = sys.maxsize
             self.scope["extensions"] = {EXTENSION: {**self._extensions[EXTENSION], "until_close": True}}
 
+    def on_body(self, body: bytes) -> None:
+        """A part of a body has arrived."""
+        super().on_body(body)
+        self._frame_bytes = 0
+
     def on_message_complete(self) -> None:
         """A request has arrived in full."""
         super().on_message_complete()
         self._in_message = False
+        self._frame_bytes = 0
 
     def _measure_head(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)

@@ -361,7 +361,9 @@ class _Cut(Exception):
 async def _ask_once(session: aiohttp.ClientSession, url: str, talk: Talk, ask: Ask) -> tuple[int, bytes]:
     path, query = talk.client.address(ask)
     body = json.dumps(talk.client.write(ask)).encode()
-    headers = {"content-type": "application/json", "authorization": f"Bearer {talk.key}"}
+    # Without a session, the state of a turn whose reply was cut off and asked for again is not used.
+    session_id = {"x-session-id": f"talk-{talk.number}"}
+    headers = {"content-type": "application/json", "authorization": f"Bearer {talk.key}", **session_id}
     try:
         async with session.post(f"{url}{path}{'?' + query if query else ''}", data=body, headers=headers) as response:
             return response.status, await response.read()

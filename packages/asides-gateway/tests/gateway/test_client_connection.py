@@ -75,6 +75,33 @@ def test_a_client_may_name_itself_twice() -> None:
             assert client.read().status == 200
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.2], ids=["together", "late"])
+@pytest.mark.parametrize("has_key", [True, False], ids=["with-a-key", "without"])
+def test_trailers_are_no_headers(pause: float, has_key: bool) -> None:
+    """They neither authenticate a request nor reach the provider, and the connection remains usable."""
+    key, body = b"sk-0123456789abcdef", json.dumps(chat()).encode()
+    given = b"authorization: Bearer %b\r\n" % key if has_key else b""
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n%btransfer-encoding: chunked\r\n\r\n" % given
+    trailers = b"Authorization: Bearer %b\r\nHTTP-Referer: http://late\r\nExpect: 100-continue\r\n" % key
+    with (
+        Stage([Say(text="42"), Say(text="43")]) as stage,
+        gateway_before(stage, keys=(key.decode(),)) as gateway,
+        Client(gateway) as client,
+    ):
+        for _ in range(2 if has_key else 1):
+            rest = b"%x\r\n%b\r\n0\r\n%b\r\n" % (len(body), body, trailers)
+            if pause:
+                client.write(head)
+                time.sleep(pause)
+                client.write(rest)
+            else:
+                client.write(head + rest)
+            assert client.read().status == (200 if has_key else 401)
+    sent = [f"{name}: {value}" for request in stage.requests for name, value in request.headers.items()]
+    assert len(stage.requests) == (2 if has_key else 0)
+    assert not [line for line in sent if "late" in line]
+
+
 def test_a_request_line_of_its_own_kind() -> None:
     """A target with a host, as clients of a proxy write it."""
     with Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway, Client(gateway) as client:

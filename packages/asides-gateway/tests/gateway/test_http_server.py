@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import selectors
@@ -44,6 +45,44 @@ def test_heads_without_an_end_take_no_memory(name: str) -> None:
         grown = gateway.measure_memory() - before
         assert ask(gateway, "GET", "/healthz").status == 200
     assert grown < 20 * MEGABYTE, f"{grown / MEGABYTE:.1f} MB for {sent / MEGABYTE:.0f} MB of heads"
+
+
+CHUNKED = b"POST /v1/messages HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begins", "piece"),
+    [
+        (b"5;", b"a=b;" * 16_000),
+        (b"5;a=", b"v" * 66_000),
+        (b"0", b"0" * 66_000),
+        (b"0\r\n", b"x-a: v\r\n" * 8_000),
+        (b"0\r\nx-a: ", b"v" * 66_000),
+        (b"1\r\na\r\n0\r\n", b"x-a: v\r\n" * 8_000),
+    ],
+    ids=["chunk-extensions", "chunk-extension", "chunk-size", "trailers", "trailer", "trailers-after-a-chunk"],
+)
+def test_what_frames_a_body_takes_no_memory(begins: bytes, piece: bytes) -> None:
+    """60 clients without a key send what they can of it, and are cut off."""
+    with Stage([Say(text="42")]) as stage, gateway_process(stage.url, keys=("sk-0123456789abcdef",)) as gateway:
+        assert ask(gateway, "GET", "/healthz").status == 200
+        before = gateway.measure_memory()
+        sent = _send_endlessly(gateway, CHUNKED + begins, piece, seconds=20)
+        grown = gateway.measure_memory() - before
+        assert ask(gateway, "GET", "/healthz").status == 200
+    assert grown < 20 * MEGABYTE, f"{grown / MEGABYTE:.1f} MB for {sent / MEGABYTE:.0f} MB"
+    # Sockets hold some megabytes on their way.
+    assert sent < 60 * 6 * MEGABYTE
+
+
+def test_a_body_of_small_chunks_may_have_more_frame_than_body() -> None:
+    text = json.dumps(chat()).encode()
+    body = b"".join(b"1;%b\r\n%c\r\n" % (b"e" * 4096, each) for each in text) + b"0\r\n\r\n"
+    head = CHUNKED.replace(b"messages", b"chat/completions").replace(b": a", b": 127.0.0.1")
+    with Stage([Say(text="42")]) as stage, gateway_before(stage) as gateway, Client(gateway) as client:
+        client.write(head + body)
+        assert client.read().status == 200
+    assert len(body) > 2 * MAX_HEAD
 
 
 def _send_endlessly(gateway: GatewayProcess, begins: bytes, piece: bytes, seconds: float = 3.0) -> int:

@@ -31,7 +31,7 @@ from asides.dialects.turn_encoder import BlockFormat, EncodedTurns, encode_turns
 from asides.dialects.verbatim import WholeFields, write_fields
 from asides.providers.find import quote_model
 from asides.providers.provider import Target
-from asides.providers.quirks import fits_glob
+from asides.providers.quirks import fits_any
 from asides.providers.switches.write import write as write_thinking
 from asides.values.errors import Unsupported
 from asides.values.messages import OutputSchema, Prompt
@@ -95,8 +95,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         body["toolConfig"] = tools
     if encoded.system:
         body["system"] = encoded.system
-    separates = any(fits_glob(target.model.lower(), glob) for glob in target.quirks.results_alone)
-    body["messages"] = _separate_results(encoded.turns, notices) if separates else encoded.turns
+    body["messages"] = _separate_turns(encoded.turns, target, notices)
     if prompt.cache and target.rule.cache_points != "nowhere":
         from asides.dialects.cache_marks import POINTS, mark_request
 
@@ -246,23 +245,52 @@ def encode_messages(
 
 
 _BRIDGE = "Noted."
+_CONTINUE = "Continue."
 
 
-def _separate_results(turns: list[Any], notices: list[Notice]) -> list[Any]:
-    """Put a short message of the model between tool results and a user's words, where one turn cannot hold both."""
-    separated: list[Any] = []
-    for turn in turns:
-        blocks: list[Any] = turn["content"]
-        results = [block for block in blocks if _has_field(block, "toolResult")]
-        others = [block for block in blocks if not _has_field(block, "toolResult")]
-        if results and not all(_has_field(block, "cachePoint") for block in others):
-            detail = "tool results stand alone here; a short message of the model was added after them"
-            add_notice(notices, "turn_added", detail)
-            separated += [_finish_turn("user", results), _finish_turn("assistant", [_encode_text(_BRIDGE)])]
-            separated.append(_finish_turn("user", others))
-        else:
-            separated.append(turn)
-    return separated
+def _separate_turns(turns: list[Any], target: Target, notices: list[Notice]) -> list[Any]:
+    """Give calls and results turns of their own, where one turn cannot hold them beside other content."""
+    if fits_any(target.model, target.quirks.results_alone):
+        turns = [each for turn in turns for each in _separate_results(turn, notices)]
+    if fits_any(target.model, target.quirks.calls_alone):
+        turns = [each for turn in turns for each in _separate_calls(turn, notices)]
+    return turns
+
+
+def _separate_results(turn: Wire, notices: list[Notice]) -> list[Wire]:
+    """Put a short message of the model between tool results and a user's words."""
+    results, others = _split_turn(turn, "toolResult")
+    if not others:
+        return [turn]
+    add_notice(
+        notices, "turn_added", "tool results stand alone here; a short message of the model was added after them"
+    )
+    bridge = _finish_turn("assistant", [_encode_text(_BRIDGE)])
+    return [_finish_turn("user", results), bridge, _finish_turn("user", others)]
+
+
+def _separate_calls(turn: Wire, notices: list[Notice]) -> list[Wire]:
+    """Put a short message of the user between the model's words and its calls. Thinking alone is left out."""
+    calls, others = _split_turn(turn, "toolUse")
+    if not others:
+        return [turn]
+    if all(_has_field(block, "reasoningContent") or _has_field(block, "cachePoint") for block in others):
+        add_notice(
+            notices, "reasoning_not_sent", "tool calls stand alone here, so the thinking before them was left out"
+        )
+        return [_finish_turn("assistant", calls)]
+    add_notice(notices, "turn_added", "tool calls stand alone here; a short message of the user was added before them")
+    bridge = _finish_turn("user", [_encode_text(_CONTINUE)])
+    return [_finish_turn("assistant", others), bridge, _finish_turn("assistant", calls)]
+
+
+def _split_turn(turn: Wire, name: str) -> tuple[list[Any], list[Any]]:
+    """The blocks of this kind, and the others; no others if the turn may stay as it is."""
+    blocks: list[Any] = turn["content"]
+    named = [block for block in blocks if _has_field(block, name)]
+    others = [block for block in blocks if not _has_field(block, name)]
+    is_alone = not named or all(_has_field(block, "cachePoint") for block in others)
+    return (blocks, []) if is_alone else (named, others)
 
 
 def _has_field(block: Any, name: str) -> bool:

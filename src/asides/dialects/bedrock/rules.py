@@ -6,7 +6,7 @@ around theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from asides.dialects.anthropic.rules import words as claude_words
 from asides.dialects.anthropic.rules.settings import ClaudeRequest
 from asides.dialects.rulebook import BrokenRule, Rule, Wire, WireRequest, as_object, as_objects
 from asides.providers.provider import Target
-from asides.providers.quirks import fits_glob
+from asides.providers.quirks import fits_any
 
 _WRAPPED = "The model returned the following errors: "
 
@@ -76,6 +76,12 @@ RESULTS_MIXED = Rule(
     since="2025-11-23",
     source="strands-agents/harness-sdk#1223; langchain-ai/langchain-aws#141: models other than Claude",
 )
+CALLS_MIXED = Rule(
+    kind="tool_turn_order",
+    text="{message}.content: Conversation blocks and tool use blocks cannot be provided in the same turn.",
+    since="2025-11-28",
+    source="quarkiverse/quarkus-langchain4j#1983: a history of another model",
+)
 TOOLS_UNDEFINED = Rule(
     kind=None,
     text="The toolConfig field must be defined when using toolUse and toolResult content blocks.",
@@ -130,6 +136,9 @@ ORDER = Rule(
 RULES = tuple(value for value in globals().values() if isinstance(value, Rule))
 
 
+Mixed = Mapping[str, Rule]
+
+
 def check(request: WireRequest, target: Target) -> Iterator[BrokenRule]:
     """Yield every rule that the request breaks at this target, in the order in which the server checks."""
     body = request.body
@@ -139,13 +148,16 @@ def check(request: WireRequest, target: Target) -> Iterator[BrokenRule]:
         for place, message in enumerate(as_objects(body.get("messages")))
         if message.get("role") != "system"
     ]
-    model = target.model.lower()
-    keeps_apart = any(fits_glob(model, glob) for glob in target.quirks.results_alone)
+    alone = (
+        ("toolUse", CALLS_MIXED, fits_any(target.model, target.quirks.calls_alone)),
+        ("toolResult", RESULTS_MIXED, fits_any(target.model, target.quirks.results_alone)),
+    )
+    mixed = {kind: rule for kind, rule, holds in alone if holds}
     is_claude = "claude_rules" in target.facts.enforces
     # Claude's newer models take a conversation that begins with the model's words (recorded).
     if not (is_claude and target.rule.thinking != "never") and (not turns or turns[0][1].get("role") != "user"):
         yield START.broken("messages")
-    yield from _check_turns(turns, alternates="alternation" in target.facts.enforces, keeps_apart=keeps_apart)
+    yield from _check_turns(turns, alternates="alternation" in target.facts.enforces, mixed=mixed)
     kinds = {name for _, message in turns for block in message["content"] for name in block}
     has_tools = bool(kinds & {"toolUse", "toolResult"})
     if "no_tools" in target.facts.enforces and (has_tools or as_object(body.get("toolConfig")).get("tools")):
@@ -231,19 +243,19 @@ def _to_block(block: Wire) -> Wire:
 # --- Bedrock's own checks ---------------------------------------------------------------------------------------------
 
 
-def _check_turns(turns: list[tuple[int, Wire]], *, alternates: bool, keeps_apart: bool) -> Iterator[BrokenRule]:
-    """`alternates`: whether the roles must take turns; `keeps_apart`: whether results refuse company."""
+def _check_turns(turns: list[tuple[int, Wire]], *, alternates: bool, mixed: Mixed) -> Iterator[BrokenRule]:
+    """`alternates`: whether the roles must take turns; `mixed`: what refuses other content in its turn."""
     for number, (place, message) in enumerate(turns):
         if alternates and number and turns[number - 1][1].get("role") == message.get("role"):
             yield ALTERNATION.broken(f"messages[{place}]")
-        yield from _check_content(message, place, keeps_apart=keeps_apart)
+        yield from _check_content(message, place, mixed=mixed)
         following = turns[number + 1] if number + 1 < len(turns) else None
         yield from _check_pairs(message, following, place)
         if number == 0 and _list_results(message):
             yield RESULTS_ORPHANED.broken(f"messages[{place}]", message=f"messages.{place}")
 
 
-def _check_content(message: Wire, place: int, *, keeps_apart: bool) -> Iterator[BrokenRule]:
+def _check_content(message: Wire, place: int, *, mixed: Mixed) -> Iterator[BrokenRule]:
     if not message["content"]:
         yield EMPTY.broken(f"messages[{place}]", message=f"messages.{place}")
     for number, block in enumerate(message["content"]):
@@ -254,8 +266,9 @@ def _check_content(message: Wire, place: int, *, keeps_apart: bool) -> Iterator[
         if result.get("status") == "error" and not result.get("content"):
             yield EMPTY_ERROR.broken(path, place=where)
     kinds = {name for block in message["content"] for name in block} - {"cachePoint"}
-    if keeps_apart and "toolResult" in kinds and len(kinds) > 1:
-        yield RESULTS_MIXED.broken(f"messages[{place}]", message=f"messages.{place}")
+    for kind, rule in mixed.items():
+        if kind in kinds and len(kinds) > 1:
+            yield rule.broken(f"messages[{place}]", message=f"messages.{place}")
 
 
 def _check_pairs(message: Wire, following: tuple[int, Wire] | None, place: int) -> Iterator[BrokenRule]:
@@ -279,8 +292,7 @@ def _list_ids(message: Wire, kind: str) -> list[Any]:
 
 
 def _check_reasoning(turns: list[tuple[int, Wire]], target: Target, *, is_claude: bool) -> Iterator[BrokenRule]:
-    model = target.model.lower()
-    refuses_all = any(fits_glob(model, glob) for glob in target.quirks.refuses_thinking)
+    refuses_all = fits_any(target.model, target.quirks.refuses_thinking)
     refuses_all = refuses_all or (is_claude and target.rule.thinking == "never")
     for place, message in turns:
         for number, block in enumerate(message["content"]):

@@ -48,6 +48,7 @@ def import_messages(messages: Iterable[Any]) -> tuple[Message, ...]:
                 continue
             if isinstance(message, Mapping) and message.get("function_call"):
                 legacy_calls += 1
+            message = _rewrite_flat_calls(message)
             imported.append(keep_source(import_message(message, legacy_calls), "openai_chat", [message]))
         except ConfigError as problem:
             raise ConfigError(f"messages[{place}]: {problem}") from None
@@ -79,6 +80,7 @@ def import_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message
     """
     if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
         raise ConfigError(f"a message is an object with a role and content, not {_describe_type(message)}.")
+    message = _rewrite_flat_calls(message)
     role = ROLES.get(_read_text(message, "role"))
     if role is None:
         raise ConfigError(f"the role {_read_text(message, 'role')!r} is not known; use {', '.join(ROLES)}.")
@@ -283,6 +285,24 @@ def _import_thinking_part(part: Mapping[str, Any]) -> Thought:
 
 
 # --- tools --------------------------------------------------------------------------------------------------------
+
+
+def _rewrite_flat_calls(message: Any) -> Any:
+    """The message with its calls as chat has them, if some are as LangChain has them: `{"name", "args", "id"}`."""
+    calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+    if not isinstance(calls, list) or not any(map(_is_flat_call, calls)):
+        return message
+    return {**message, "tool_calls": [_rewrite_flat_call(call) if _is_flat_call(call) else call for call in calls]}
+
+
+def _is_flat_call(call: object) -> bool:
+    is_named = isinstance(call, Mapping) and "function" not in call and isinstance(call.get("name"), str)
+    return is_named and isinstance(call, Mapping) and isinstance(call.get("args"), Mapping)
+
+
+def _rewrite_flat_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": call["name"], "arguments": _encode_json(call["args"])}
+    return {"id": call.get("id"), "type": "function", "function": function}
 
 
 def _import_calls(calls: object) -> list[Part]:

@@ -99,7 +99,7 @@ def _stop_thinking(refused: RefusedRequest) -> Prompt:
 
 
 def _drop_while_off(refused: RefusedRequest) -> Iterator[Fix]:
-    off: tuple[tuple[str, object], ...] = (("thoughts_while_off", False),)
+    off: tuple[tuple[str, object], ...] = (("refuses_thoughts_while_off", ("*",)),)
     yield Fix(NOT_THINKING, off, code="thoughts_rejected", setting="messages")
     if refused.target.thinks(refused.planned.thinking) is None:
         # It does not think unless it is asked.
@@ -314,6 +314,21 @@ _ORDER = (
     ),
     Fix("the calls of a turn follow each other here", (("call_order", "grouped"),), setting="messages"),
 )
+_CALLS_ALONE = Fix(
+    "tool calls fill a message of their own here; a short message of the user was added before them",
+    (("calls_alone", ("*",)),),
+    code="turn_added",
+    setting="messages",
+)
+
+
+def _order_turns(refused: RefusedRequest) -> Iterator[Fix]:
+    # Converse has words of its own for calls.
+    if "tool use block" in refused.rejection.text.lower():
+        yield _CALLS_ALONE
+    yield from (*_ORDER, *_MERGE)
+
+
 _ADD_QUERY = Fix(
     "a user says something here; a short user message was added",
     (("message_rules", ("user_query",)),),
@@ -384,7 +399,7 @@ FIXES: dict[RejectionKind, ListFixes] = {
     "tool_result_missing": _add_results,
     "tool_result_orphaned": _send_with_pairs,
     "tool_arguments_invalid": _EMPTY_ARGUMENTS,
-    "tool_turn_order": offer(*_ORDER, *_MERGE),
+    "tool_turn_order": _order_turns,
     "empty_content": _fill_blanks,
     "role_alternation": offer(*_MERGE, *_ORDER, _ADD_QUERY),
     "system_position": _PUT_SYSTEM_FIRST,

@@ -40,14 +40,22 @@ _IN_ACCOUNT = re.compile(
 _FREE = frozenset({"auto", "none", ""})
 """Values that ask for a new container."""
 _CLIENT_OBJECTS = CLIENT_OBJECTS | {"response", "json"}
-# A name in a body may be escaped, and then is taken for one.
-_MARK = re.compile(
-    rb"file_?(?:ids?|uri|search_?store)|vector_?store|collection_?id|library_?id|container|data_?store|rag_?corp|cached_?content"
-    rb"|memory_?store|skill_?id|workspace_?id|user_?profile|fallback_?credit|\"thread|\"prompt|gs://|s3://|item_reference"
-    rb"|\{\s*\"id\"\s*:\s*\"[^\"]*\"\s*\}|\\u00[2-7]|\\/",
-    re.IGNORECASE,
-)
+_SLICE = 1 << 18
+_OVERLAP = 64
 _MAX_IDS = 200
+
+
+_NAMES = "|".join(sorted(_IDS | _OBJECTS | {"itemreference"}))
+_MARK = re.compile(
+    rf'"(?=[a-z])(?:(?:{_NAMES})"|(?:gs|s3)://|files/)|generativelanguage\.googleapis\.com'
+    # A name may be escaped, and the long s and the sign of kelvin fold to letters.
+    r"|\\u00[2-7]|\\/|\xc5\xbf|\xe2\x84\xaa".encode()
+)
+"""What a body with an id has in it, without case, underscores and hyphens."""
+# In texts no quote is bare, so these begin at most once for each value.
+_LAST_ID = re.compile(rb'"id"\s*:\s*"[^"]*"\s*\}')
+_REASONING = re.compile(rb'"type"\s*:\s*"reasoning"')
+_FOLD = bytes.maketrans(bytes(range(65, 91)), bytes(range(97, 123)))
 
 
 class AccountId(msgspec.Struct, frozen=True):
@@ -65,9 +73,17 @@ class _OwnedIds(msgspec.Struct, frozen=True):
 
 def find_account_ids(body: bytes) -> list[AccountId]:
     """The ids in a request."""
-    if _MARK.search(body) is None:
-        return []
-    return list(dict.fromkeys(_find(read_members(body), "")))
+    return list(dict.fromkeys(_find(read_members(body), ""))) if _may_have_ids(body) else []
+
+
+def _may_have_ids(body: bytes) -> bool:
+    """Whether a body has to be parsed. Large ones are searched in slices, since a search stops all other threads."""
+    folded = body.translate(_FOLD, b"_-")
+    starts = range(0, len(folded), _SLICE)
+    if any(_MARK.search(folded, start, start + _SLICE + _OVERLAP) for start in starts):
+        return True
+    befores = (body[max(found.start() - _OVERLAP, 0) : found.start()].rstrip() for found in _LAST_ID.finditer(body))
+    return _REASONING.search(body) is not None or any(not before or before.endswith(b"{") for before in befores)
 
 
 def check_account_ids(keys: TenantKeys, given: Sequence[AccountId], *, has_store: bool) -> Flow[None]:
@@ -143,7 +159,7 @@ def _find(value: Any, path: str) -> Iterator[AccountId]:
 def _find_in_object(members: Members, path: str) -> Iterator[AccountId]:
     holder = fold_name(path.rpartition(".")[2])
     kinds = {inner for name, inner in members if name == "type" and isinstance(inner, str)}
-    is_item = "item_reference" in kinds or (path == "input" and [name for name, _ in members] == ["id"])
+    is_item = "item_reference" in kinds or (path == "input" and _is_only_id(members, kinds))
     for name, inner in members:
         where, folded = f"{path}.{name}" if path else name, fold_name(name)
         if folded == "id" and (is_item or holder in _OBJECTS):
@@ -155,6 +171,13 @@ def _find_in_object(members: Members, path: str) -> Iterator[AccountId]:
         is_free = name in _CLIENT_OBJECTS or (name in ("input", "data") and isinstance(inner, Members))
         if isinstance(inner, list) and not is_free:
             yield from _find(inner, where)
+
+
+def _is_only_id(members: Members, kinds: set[str]) -> bool:
+    """Whether an item holds nothing of its own: its provider looks it up by its id."""
+    if "reasoning" in kinds:
+        return not any(inner for name, inner in members if name in ("summary", "content", "encrypted_content"))
+    return [name for name, _ in members] == ["id"]
 
 
 def _list_texts(value: Any) -> Iterable[str]:

@@ -39,10 +39,11 @@ from asides.values.traits import HAS_THOUGHTS, find_traits
 from asides.values.visibility import Visibility
 
 _SESSION_HEADERS = (
-    *("user-agent", "originator", "x-app", "session-id", "session_id", "x-session-id", "x-session-affinity"),
-    *("thread-id", "x-claude-code-session-id", "x-codex-window-id", "x-grok-conv-id"),
+    *("session-id", "session_id", "x-session-id", "x-session-affinity", "thread-id", "x-claude-code-session-id"),
+    *("x-codex-window-id", "x-grok-conv-id"),
 )
 """Headers that a client repeats with a request, and that differ between its conversations (2026-11)."""
+_CLIENT_HEADERS = ("user-agent", "originator", "x-app")
 
 
 _UNKNOWN = Notice(
@@ -166,7 +167,9 @@ class CallerState:
         ids = {own: given for given, own in (originals or {}).items() if own}
         now: float = yield Now()
         began = now if self._caller.now is None else self._caller.now
-        ago, digest = now - began, self._digest_request
+        # Without a session, a repeated request may be that of another conversation.
+        ago = now - began if any(self._caller.request.headers.get(name) for name in _SESSION_HEADERS) else None
+        digest = self._digest_request
         record = carrier.finish(reply, self.history, caller_ids=ids, asked_ago=ago, digest_request=digest)
         if record is None:
             return
@@ -184,7 +187,8 @@ class CallerState:
     def _digest_request(self) -> bytes:
         """A digest of the request and of what names its session."""
         request = self._caller.request
-        named = [f"{name}: {request.headers[name]}" for name in _SESSION_HEADERS if name in request.headers]
+        names = (*_CLIENT_HEADERS, *_SESSION_HEADERS)
+        named = [f"{name}: {request.headers[name]}" for name in names if name in request.headers]
         digest = hashlib.blake2b("\n".join((request.path, *named)).encode(errors="surrogatepass"), digest_size=16)
         digest.update(b"\n\n" + request.body)
         return digest.digest()

@@ -159,7 +159,7 @@ _NO_NAME = Rule(
 )
 _NO_NAME_2013 = Rule(
     kind=None,
-    text="invalid params, function name or parameters is empty (2013)",
+    text="invalid params, function name or parameters is empty",
     since="2026-04-20",
     source="gsd-build/gsd-2#4602",
 )
@@ -282,7 +282,7 @@ def check_blanks(asked: ChatRequest) -> Iterator[BrokenRule]:
 
 _EMPTY_CHAT = Rule(
     kind="empty_content",
-    text="invalid params, chat content is empty (2013)",
+    text="invalid params, chat content is empty",
     since="2026-08",
     source="reports in public repositories to 2026-09: a tool that returned nothing, a turn without text; a turn with "
     "calls is taken without the field",
