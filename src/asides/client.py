@@ -7,7 +7,7 @@ Requests run on the sockets of the standard library. What a call needs is import
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from asides.options import describe_options
@@ -53,15 +53,29 @@ class Client:
         visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        from asides.flows.build_call import CallBuilder
-        from asides.transports.http_sync import HttpTransport
+        self._given = (defaults, providers, settings, visibility)
+        self._given_transport = transport
+        _ = self._call_builder, self._transport
 
-        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
+    @cached_property
+    def _call_builder(self) -> CallBuilder:
+        from asides.flows.build_call import CallBuilder
+
+        defaults, providers, settings, visibility = self._given
+        builder = CallBuilder(defaults, providers=providers, settings=settings)
         if visibility is not None:
             from asides.values.visibility import read_visibility
 
-            self._call_builder.visibility = read_visibility(visibility)
-        self._transport: Transport = HttpTransport() if transport is None else transport
+            builder.visibility = read_visibility(visibility)
+        return builder
+
+    @cached_property
+    def _transport(self) -> Transport:
+        if self._given_transport is not None:
+            return self._given_transport
+        from asides.transports.http_sync import HttpTransport
+
+        return HttpTransport()
 
     @overload
     def ask(

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
 from asides.agents.config import RUN_OPTIONS_TEXT, AgentConfig, AgentOptions, ConversationLike, check_client
-from asides.aio import AsyncClient, open_client
+from asides.aio import AsyncClient, load, open_client
 from asides.options import ModelLike, PromptLike, describe_options
 from asides.transports.run_async import AsyncRunStream
 from asides.values.messages import OutputSchema
@@ -105,6 +105,7 @@ class AsyncAgent(Generic[Output]):
         **options: Unpack[AgentOptions],
     ) -> Result[Any]:
         """Run the agent on a prompt. Replies come in one piece; with `stream=True` the provider streams them."""
+        await load()  # async only
         async with self._run(prompt, conversation, output, options, stream=False) as events:
             return await events.drain()
 
