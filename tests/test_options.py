@@ -271,6 +271,41 @@ def test_the_error_names_what_was_called() -> None:
         asides.Conversation("openai:gpt-5", **unknown)
     with pytest.raises(TypeError, match="client has no option 'modle'"):
         asides.Client(**unknown)
+    with pytest.raises(TypeError, match=r"ask_many\(\) has no option 'modle'; did you mean model"):
+        asides.ask_many("openai:gpt-5", ["?"], **unknown)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("modle", r"did you mean model\?"),
+        ("promt", r"did you mean prompt\?"),
+        ("max_workers", r"did you mean concurrency of ask_many\?"),
+        ("max_turns", r"did you mean limits of an agent, as in Agent\(…, limits=\{\"turns\": 8\}\)\?"),
+    ],
+)
+def test_an_unknown_option_of_ask_suggests_the_likely_argument_first(name: str, hint: str) -> None:
+    unknown: Any = {name: 1}
+    with pytest.raises(TypeError, match=hint):
+        asides.ask("openai:gpt-5", "?", **unknown)
+
+
+def test_a_client_has_no_model_of_its_own() -> None:
+    unknown: Any = {"model": "openai:gpt-5"}
+    with pytest.raises(TypeError, match="the model is the first argument of each call"):
+        asides.Client(**unknown)
+
+
+def test_an_unknown_option_of_ask_many_is_compared_with_all_of_its_arguments() -> None:
+    unknown: Any = {"concurency": 3}
+    with pytest.raises(TypeError, match=r"ask_many\(\) has no option 'concurency'; did you mean concurrency\?"):
+        asides.ask_many("openai:gpt-5", ["?"], **unknown)
+
+
+def test_an_unknown_effort_raises_where_it_is_written() -> None:
+    effort: Any = "hgh"
+    with pytest.raises(asides.InvalidThinking, match="thinking='hgh' is not known; use off, auto"):
+        asides.Thinking(effort=effort)
 
 
 def test_help_lists_the_options_wherever_they_are_taken() -> None:

@@ -265,6 +265,10 @@ class AsyncClient:
 
         return await run_flow(call, flow, self._transport, on_event, ends_transport=self._ends_transport)
 
+    def __repr__(self) -> str:
+        # Names only: a value may be a key or a prompt.
+        return f"AsyncClient({', '.join(f'{name}=…' for name in self._given[0])})"
+
     async def close(self) -> None:
         """Close idle connections of this event loop. The client may still be used."""
         await self._transport.close()
@@ -346,7 +350,7 @@ class _OneCall(AsyncClient):  # async only
     """A client for one call: it closes its connections when the call ends."""
 
     _ends_transport = True
-    _reported = set()
+    _reported: set[str] = set()  # noqa: RUF012 - all of them share it
     """The default models that a notice has reported to such clients."""
 
 

@@ -221,6 +221,10 @@ class Client:
 
         return run_flow(call, flow, self._transport, on_event)
 
+    def __repr__(self) -> str:
+        # Names only: a value may be a key or a prompt.
+        return f"Client({', '.join(f'{name}=…' for name in self._given[0])})"
+
     def close(self) -> None:
         """Close idle connections. The client may still be used."""
         self._transport.close()

@@ -359,8 +359,12 @@ _ELSEWHERE = {
     **dict.fromkeys(("drop_params", "additional_drop_params"), "on_conflict"),
     "extra_body": "extra",
     **dict.fromkeys(("fallback", "fallbacks", "models"), _SEVERAL_MODELS),
-    **dict.fromkeys(("conversation", "history", "input", "message", "messages", "question"), "prompt"),
-    **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "usage_limits"), "limits of an agent"),
+    **dict.fromkeys(("conversation", "history", "input", "message", "messages", "prompts", "question"), "prompt"),
+    **dict.fromkeys(("batch_size", "max_concurrency", "max_workers", "n_jobs", "workers"), "concurrency of ask_many"),
+    **dict.fromkeys(
+        ("max_iterations", "max_steps", "max_turns", "usage_limits"),
+        'limits of an agent, as in Agent(…, limits={"turns": 8})',
+    ),
     **dict.fromkeys(("instructions", "system_instruction", "system_prompt"), "system"),
     **dict.fromkeys(("max_completion_tokens", "max_new_tokens", "max_output_tokens"), "max_tokens"),
     **dict.fromkeys(("max_retries", "num_retries"), "retries"),
@@ -374,27 +378,29 @@ _ELSEWHERE = {
 """What other libraries call our options, for errors."""
 
 
-def reject_unknown(options: Options, caller: str = "ask() and stream()") -> Options:
+def reject_unknown(options: Options, caller: str = "ask() and stream()", more: Collection[str] = ()) -> Options:
     """Return the options unchanged. Raises a TypeError for an unknown name; the error suggests the nearest option.
 
-    `caller`: what was called, for the error.
+    `caller`: what was called, for the error. `more`: its other arguments.
     """
     if not OPTIONS.issuperset(options):
         name = next(name for name in options if name not in OPTIONS)
-        hint = suggest_option(name, OPTIONS)
+        hint = suggest_option(name, OPTIONS.union(more))
         raise TypeError(f"{caller} {'have' if ' and ' in caller else 'has'} no option {name!r}; {hint}")
     return options
 
 
 def suggest_option(name: str, known: Collection[str]) -> str:
     """The option that an unknown name probably means; the list of all options where none is near."""
-    meant = _ELSEWHERE.get(name)
+    meant = _ELSEWHERE.get(name, name)
     if meant == "prompt":
         return "the messages are the second argument, as in ask(model, messages)."
-    if meant is not None:
+    if meant == "model":
+        return "the model is the first argument of each call, as in ask(model, prompt)."
+    if meant != name:
         return f"did you mean {meant}?"
     listed = f"the options are {', '.join(sorted(known))}. Pass a field that only this provider has in extra=."
-    return suggest_name(name, known, listed)
+    return suggest_name(name, {*known, "model", "prompt"}, listed)
 
 
 def convert_option(name: str, value: object, kind: type[Value]) -> Value:
