@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import asides
+from asides.agents.config import AgentOptions
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
 from asides.options import OPTIONS, CallOptions, Options, Timeout
@@ -250,11 +252,23 @@ def test_history_passed_as_an_option_is_the_second_argument() -> None:
 
 
 @pytest.mark.skipif(Options.__doc__ is None, reason="Python runs without docstrings")
-@pytest.mark.parametrize("function", [asides.ask, asides.stream, asides.Client.ask, asides.ask_many])
-def test_the_help_lists_every_option_once(function: Any) -> None:
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(asides.ask, asides.stream, asides.ask_many, asides.Client.ask, asides.Client.ask_many, asides.explain),
+        *(asides.aio.ask, asides.aio.stream, asides.aio.ask_many, asides.AsyncClient.ask, asides.AsyncClient.stream),
+        *(asides.Agent.__init__, asides.Agent.run, asides.Agent.stream, asides.Agent.run_many),
+        *(asides.AsyncAgent.__init__, asides.AsyncAgent.run, asides.AsyncAgent.run_many),
+    ],
+    ids=lambda function: f"{function.__module__}.{function.__qualname__}",
+)
+def test_the_help_lists_every_argument_once(function: Any) -> None:
     lines = [line.partition(":")[0] for line in function.__doc__.splitlines() if line.startswith("- `")]
     named = [name for line in lines for name in re.findall(r"`(\w+)`", line)]
-    assert sorted(named) == sorted({"model", "prompt", *OPTIONS})
+    arguments = set(inspect.signature(function).parameters) - {"self", "options"}
+    if "Agent" in function.__qualname__:
+        arguments |= set(AgentOptions.__annotations__)
+    assert sorted(named) == sorted(arguments | OPTIONS)
 
 
 @pytest.mark.parametrize(

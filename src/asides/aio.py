@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from importlib import import_module  # async only
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast, overload
 
-# sync: from asides.options import describe_options
+from asides.option_help import ASK_MANY_TEXT, describe_options
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
@@ -448,7 +448,8 @@ def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Outp
     return open_client().run(begin)
 
 
-# sync: describe_options(Client.ask, Client.stream, Client.ask_many, ask, stream, ask_many)
+describe_options(AsyncClient.ask, AsyncClient.stream, ask, stream)
+describe_options(AsyncClient.ask_many, ask_many, first=ASK_MANY_TEXT)
 
 
 def __getattr__(name: str) -> object:

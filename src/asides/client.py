@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
-from asides.options import describe_options
+from asides.option_help import ASK_MANY_TEXT, describe_options
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
@@ -314,7 +314,8 @@ def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **o
     return get_shared_client().stream(model, prompt, **options)
 
 
-describe_options(Client.ask, Client.stream, Client.ask_many, ask, stream, ask_many)
+describe_options(Client.ask, Client.stream, ask, stream)
+describe_options(Client.ask_many, ask_many, first=ASK_MANY_TEXT)
 
 
 def __getattr__(name: str) -> object:

@@ -140,7 +140,7 @@ def _greet(url: str, loaded: LoadedSettings, terminal: Terminal) -> list[str]:
         f"  keys for   {named or 'no provider yet: run `asides keys set PROVIDER`'}",
         f"  routes     {', '.join(list(loaded.calls.routes)[:_MOST_NAMES])}" if loaded.calls.routes else "",
         f"  kept       {kept[settings.state_mode]}; conversations, in {settings.folder}",
-        f"  connect    {write_shell_line('claude', url)}",
+        f"  connect    {write_shell_line(url)}",
         "In another terminal; codex, gemini, opencode or openai instead of claude. Ctrl-C ends the gateway.",
     ]
     return [line for line in lines if line]
