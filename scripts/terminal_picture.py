@@ -152,14 +152,15 @@ def draw(picture: Picture, shown: list[Line]) -> str:
         for place, line in enumerate(screen)
         if line
     ]
-    lights = [f'<circle cx="{_MARGIN + 6 + 18 * place}" cy="16" r="5" fill="{_COLOURS["line"]}"/>' for place in range(3)]
+    paper, line_colour = _COLOURS["paper"], _COLOURS["line"]
+    lights = [f'<circle cx="{_MARGIN + 6 + 18 * place}" cy="16" r="5" fill="{line_colour}"/>' for place in range(3)]
     label = escape(f"A terminal: asides {typed}. {picture.about}", quote=True)
     box = f"0 0 {width:.0f} {height}"
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{label}">',
             f"<style>{_STYLE}</style>",
-            f'<rect width="{width:.0f}" height="{height}" rx="8" fill="{_COLOURS["paper"]}" stroke="{_COLOURS["line"]}"/>',
+            f'<rect width="{width:.0f}" height="{height}" rx="8" fill="{paper}" stroke="{line_colour}"/>',
             *lights,
             *rows,
             "</svg>\n",
