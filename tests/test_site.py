@@ -86,6 +86,17 @@ def test_every_page_links_its_version_to_the_changelog(site: Path) -> None:
     assert "What changed, as seen by people who use asides." in (site / "changelog.html").read_text(encoding="utf-8")
 
 
+def test_a_page_with_scripted_answers_says_so_at_its_top() -> None:
+    silent = [
+        page.name
+        for page in (_ROOT / "docs").glob("*.md")
+        if "<!-- stage:" in (text := page.read_text("utf-8"))
+        and page.name != "testing-with-the-stage.md"
+        and "scripted" not in "\n".join(text.splitlines()[:30])
+    ]
+    assert silent == []
+
+
 def test_every_table_has_a_head() -> None:
     pages = [*(_ROOT / "docs").rglob("*.md"), _ROOT / "README.md"]
     assert [page.name for page in pages if re.search(r"^\|[ |]*\|$", page.read_text("utf-8"), re.MULTILINE)] == []

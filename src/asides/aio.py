@@ -350,7 +350,7 @@ class _OneCall(AsyncClient):  # async only
     """A client for one call: it closes its connections when the call ends."""
 
     _ends_transport = True
-    _reported: set[str] = set()  # noqa: RUF012 - all of them share it
+    _reported: set[str] | None = set()  # noqa: RUF012 - all of them share it
     """The default models that a notice has reported to such clients."""
 
 
