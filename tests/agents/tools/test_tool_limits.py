@@ -121,5 +121,5 @@ def test_one_limit_alone_does_not_make_the_other_default_a_limit(
 
 
 def test_the_cap_of_the_provider_holds_beside_a_limit_on_the_size() -> None:
-    with pytest.raises(TooManyTools, match=r"accepts 128"):
+    with pytest.raises(TooManyTools, match=r"accepts at most 128"):
         asides.explain(MODEL, "?", tools=tools(129), tools_max_json_kb=500)
