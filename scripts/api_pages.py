@@ -192,4 +192,6 @@ def write_pages() -> Iterator[tuple[str, str]]:
                 options += [f"members: [{', '.join(_CLIENTS[name])}]", "show_root_full_path: true"]
             lines = "".join(f"\n        {option}" for option in options)
             blocks.append(f"::: {name}{f'{chr(10)}    options:{lines}' if options else ''}")
+            if name == "asides.options.Options":
+                blocks.append(runpy.run_path(str(HOME / "option_help.py"))["OPTIONS_TEXT"])
         yield f"api/{page}.md", "\n\n".join(blocks) + "\n"

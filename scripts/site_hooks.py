@@ -15,28 +15,35 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.utils import get_relative_url
 
 ROOT = Path(__file__).resolve().parent.parent
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|mailto:|#)([^)#\s]+)(?:#[\w-]+)?\)")
+_FILE_LINK = re.compile(r"\]\((?!https?:|mailto:|#)")
 _COMMENT = re.compile(r"^<!--.*?-->\n?", re.MULTILINE | re.DOTALL)
 _SCENES = re.compile(r"^<!-- stage:\s*(\[.*?\])\s*-->\n?", re.MULTILINE | re.DOTALL)
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Show the version, and where the source of a page is, below every page."""
+def on_files(files: Files, *, config: MkDocsConfig, **_: Any) -> Files:
+    """Add the pages of the API reference, and the changelog."""
+    for path, text in runpy.run_path(str(ROOT / "scripts" / "api_pages.py"))["write_pages"]():
+        files.append(File.generated(config, path, content=text))
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    files.append(File.generated(config, "changelog.md", content=_FILE_LINK.sub("](../", changes)))
+    return files
+
+
+def on_page_context(context: Any, *, page: Any, config: MkDocsConfig, **_: Any) -> Any:
+    """Show the version, with a link to the changelog, and where the source of a page is, below every page."""
     version = re.search(r'^__version__ = "(.+)"$', (ROOT / "src/asides/__init__.py").read_text("utf-8"), re.MULTILINE)
     if version is None:
         raise SystemExit("src/asides/__init__.py has no __version__")
-    config.copyright = f"asides {version[1]} · MIT licence · the source of these pages is the folder docs/"
-    return config
-
-
-def on_files(files: Files, *, config: MkDocsConfig, **_: Any) -> Files:
-    """Add the pages of the API reference."""
-    for path, text in runpy.run_path(str(ROOT / "scripts" / "api_pages.py"))["write_pages"]():
-        files.append(File.generated(config, path, content=text))
-    return files
+    changelog = get_relative_url("changelog.html", page.url)
+    source = "CHANGELOG.md" if page.file.src_uri == "changelog.md" else f"docs/{page.file.src_uri}"
+    source = "the docstrings" if page.file.src_uri.startswith("api/") else f"<code>{source}</code> in the repository"
+    config.copyright = f'<a href="{changelog}">asides {version[1]}</a> · MIT licence · source of this page: {source}'
+    return context
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:

@@ -41,7 +41,11 @@ class Picture(NamedTuple):
 
 
 PICTURES = (
-    Picture("terminal.svg", ("ask", "-t", "--usage", "What is 23 * 47?"), "The thinking is dim, the answer is plain."),
+    Picture(
+        "terminal.svg",
+        ("ask", "-m", "local:tiny", "-t", "--usage", "What is 23 * 47?"),
+        "The thinking is dim, the answer is plain.",
+    ),
     Picture(
         "data-at-rest.svg",
         ("separate", "answers.jsonl", "--column", "response", "-o", "separated.jsonl"),
@@ -60,9 +64,19 @@ PICTURES = (
 _PIECE = re.compile(r"\x1b\[(\d*)m|\x1b\[K|([^\x1b]+)")
 _DIM = "2"
 _WIDTH, _HEIGHT, _MARGIN, _BAR = 8.4, 19, 18, 30
+_COLOUR = re.compile(r"--(\w+): (#[0-9a-f]{6});")
+
+
+def read_colours() -> dict[str, str]:
+    """The dark colours of the site and the gateway's page, by name."""
+    sheet = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
+    return dict(_COLOUR.findall(sheet.partition('[data-md-color-scheme="slate"] {')[2].partition("}")[0]))
+
+
+_COLOURS = read_colours()
 _STYLE = (
-    "text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#e8e8ea}"
-    ".dim{fill:#8f8f9d}.typed{fill:#ffffff;font-weight:bold}"
+    "text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
+    f"fill:{_COLOURS['ink']}}}.dim{{fill:{_COLOURS['aside']}}}.typed{{fill:{_COLOURS['accent']};font-weight:bold}}"
 )
 
 Line = list[tuple[str, str]]
@@ -138,14 +152,15 @@ def draw(picture: Picture, shown: list[Line]) -> str:
         for place, line in enumerate(screen)
         if line
     ]
-    lights = [f'<circle cx="{_MARGIN + 6 + 18 * place}" cy="16" r="5" fill="#4a4a57"/>' for place in range(3)]
+    paper, line_colour = _COLOURS["paper"], _COLOURS["line"]
+    lights = [f'<circle cx="{_MARGIN + 6 + 18 * place}" cy="16" r="5" fill="{line_colour}"/>' for place in range(3)]
     label = escape(f"A terminal: asides {typed}. {picture.about}", quote=True)
     box = f"0 0 {width:.0f} {height}"
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" role="img" aria-label="{label}">',
             f"<style>{_STYLE}</style>",
-            f'<rect width="{width:.0f}" height="{height}" rx="8" fill="#1d1d26"/>',
+            f'<rect width="{width:.0f}" height="{height}" rx="8" fill="{paper}" stroke="{line_colour}"/>',
             *lights,
             *rows,
             "</svg>\n",

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -234,3 +235,9 @@ def test_closing_while_other_threads_start_is_safe(stage: OpenStage) -> None:
         stop.set()
         closing.join()
         client.close()
+
+
+@pytest.mark.parametrize(("kind", "name"), [(asides.Client, "Client"), (asides.AsyncClient, "AsyncClient")])
+def test_the_repr_names_the_options_of_a_client_without_their_values(kind: Any, name: str) -> None:
+    assert repr(kind()) == f"{name}()"
+    assert repr(kind(base_url="http://127.0.0.1/v1", api_key="sk-canary")) == f"{name}(base_url=…, api_key=…)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import asides
+from asides.agents.config import AgentOptions
 from asides.flows.build_call import CallBuilder
 from asides.flows.call import Call
 from asides.options import OPTIONS, CallOptions, Options, Timeout
@@ -247,11 +249,23 @@ def test_history_passed_as_an_option_is_the_second_argument() -> None:
 
 
 @pytest.mark.skipif(Options.__doc__ is None, reason="Python runs without docstrings")
-@pytest.mark.parametrize("function", [asides.ask, asides.stream, asides.Client.ask, asides.ask_many])
-def test_the_help_lists_every_option_once(function: Any) -> None:
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(asides.ask, asides.stream, asides.ask_many, asides.Client.ask, asides.Client.ask_many, asides.explain),
+        *(asides.aio.ask, asides.aio.stream, asides.aio.ask_many, asides.AsyncClient.ask, asides.AsyncClient.stream),
+        *(asides.Agent.__init__, asides.Agent.run, asides.Agent.stream, asides.Agent.run_many),
+        *(asides.AsyncAgent.__init__, asides.AsyncAgent.run, asides.AsyncAgent.run_many),
+    ],
+    ids=lambda function: f"{function.__module__}.{function.__qualname__}",
+)
+def test_the_help_lists_every_argument_once(function: Any) -> None:
     lines = [line.partition(":")[0] for line in function.__doc__.splitlines() if line.startswith("- `")]
     named = [name for line in lines for name in re.findall(r"`(\w+)`", line)]
-    assert sorted(named) == sorted({"model", "prompt", *OPTIONS})
+    arguments = set(inspect.signature(function).parameters) - {"self", "options"}
+    if "Agent" in function.__qualname__:
+        arguments |= set(AgentOptions.__annotations__)
+    assert sorted(named) == sorted(arguments | OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -268,6 +282,41 @@ def test_the_error_names_what_was_called() -> None:
         asides.Conversation("openai:gpt-5", **unknown)
     with pytest.raises(TypeError, match="client has no option 'modle'"):
         asides.Client(**unknown)
+    with pytest.raises(TypeError, match=r"ask_many\(\) has no option 'modle'; did you mean model"):
+        asides.ask_many("openai:gpt-5", ["?"], **unknown)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("modle", r"did you mean model\?"),
+        ("promt", r"did you mean prompt\?"),
+        ("max_workers", r"did you mean concurrency of ask_many\?"),
+        ("max_turns", r"did you mean limits of an agent, as in Agent\(…, limits=\{\"turns\": 8\}\)\?"),
+    ],
+)
+def test_an_unknown_option_of_ask_suggests_the_likely_argument_first(name: str, hint: str) -> None:
+    unknown: Any = {name: 1}
+    with pytest.raises(TypeError, match=hint):
+        asides.ask("openai:gpt-5", "?", **unknown)
+
+
+def test_a_client_has_no_model_of_its_own() -> None:
+    unknown: Any = {"model": "openai:gpt-5"}
+    with pytest.raises(TypeError, match="the model is the first argument of each call"):
+        asides.Client(**unknown)
+
+
+def test_an_unknown_option_of_ask_many_is_compared_with_all_of_its_arguments() -> None:
+    unknown: Any = {"concurency": 3}
+    with pytest.raises(TypeError, match=r"ask_many\(\) has no option 'concurency'; did you mean concurrency\?"):
+        asides.ask_many("openai:gpt-5", ["?"], **unknown)
+
+
+def test_an_unknown_effort_raises_where_it_is_written() -> None:
+    effort: Any = "hgh"
+    with pytest.raises(asides.InvalidThinking, match="thinking='hgh' is not known; use off, auto"):
+        asides.Thinking(effort=effort)
 
 
 def test_help_lists_the_options_wherever_they_are_taken() -> None:

@@ -79,6 +79,30 @@ def test_every_page_and_every_public_name_is_on_the_site(site: Path) -> None:
 
 
 @pytest.mark.timeout(170)
+def test_every_page_links_its_version_to_the_changelog(site: Path) -> None:
+    for page, address in (("index.html", "changelog.html"), ("api/calling.html", "../changelog.html")):
+        text = (site / page).read_text(encoding="utf-8")
+        assert f'<a href="{address}">asides {asides.__version__}</a>' in text
+    assert "What changed, as seen by people who use asides." in (site / "changelog.html").read_text(encoding="utf-8")
+
+
+def test_a_page_with_scripted_answers_says_so_at_its_top() -> None:
+    silent = [
+        page.name
+        for page in (_ROOT / "docs").glob("*.md")
+        if "<!-- stage:" in (text := page.read_text("utf-8"))
+        and page.name != "testing-with-the-stage.md"
+        and "scripted" not in "\n".join(text.splitlines()[:30])
+    ]
+    assert silent == []
+
+
+def test_every_table_has_a_head() -> None:
+    pages = [*(_ROOT / "docs").rglob("*.md"), _ROOT / "README.md"]
+    assert [page.name for page in pages if re.search(r"^\|[ |]*\|$", page.read_text("utf-8"), re.MULTILINE)] == []
+
+
+@pytest.mark.timeout(170)
 def test_tables_lists_and_code_are_rendered_and_comments_for_the_tests_are_gone(site: Path) -> None:
     """The site's Markdown is stricter than that of repository viewers: a list wants a blank line before it."""
     raw = re.compile(r"^(?:<p>)?(?:\||```|:::|- |\d\. )", re.MULTILINE)

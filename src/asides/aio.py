@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio  # async only
 import sys  # async only
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module  # async only
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast, overload
 
-# sync: from asides.options import describe_options
+from asides.option_help import ASK_MANY_TEXT, describe_options
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
@@ -49,6 +49,9 @@ class AsyncClient:
     `visibility` says what each place may see of thinking.
     """
 
+    _ends_transport = False  # async only
+    _reported: set[str] | None = None  # async only
+
     def __init__(
         self,
         *,
@@ -58,16 +61,33 @@ class AsyncClient:
         visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        from asides.flows.build_call import CallBuilder
-        from asides.transports.http_async import AsyncHttpTransport
+        self._given = (defaults, providers, settings, visibility)
+        self._given_transport = transport
+        # sync: _ = self._call_builder, self._transport
+        if _may_import():  # async only
+            _ = self._call_builder, self._transport  # Raises for unknown options. Otherwise the first call does.
 
-        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
+    @cached_property
+    def _call_builder(self) -> CallBuilder:
+        from asides.flows.build_call import CallBuilder
+
+        defaults, providers, settings, visibility = self._given
+        builder = CallBuilder(defaults, providers=providers, settings=settings)
         if visibility is not None:
             from asides.values.visibility import read_visibility
 
-            self._call_builder.visibility = read_visibility(visibility)
-        self._transport: AsyncTransport = AsyncHttpTransport() if transport is None else transport
-        self._ends_transport = False  # async only
+            builder.visibility = read_visibility(visibility)
+        if self._reported is not None:  # async only
+            builder.reported = self._reported
+        return builder
+
+    @cached_property
+    def _transport(self) -> AsyncTransport:
+        if self._given_transport is not None:
+            return self._given_transport
+        from asides.transports.http_async import AsyncHttpTransport
+
+        return AsyncHttpTransport()
 
     @overload
     async def ask(
@@ -89,6 +109,7 @@ class AsyncClient:
 
         Of several models, each is asked when those before it fail. Without a model, that of the settings is asked.
         """
+        await load()  # async only
         from asides.transports.async_ import AsyncStream
 
         call = self._call_builder.build(model, prompt, options, stream=False)
@@ -111,6 +132,8 @@ class AsyncClient:
         self, model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
     ) -> AsyncStream[Any]:
         """The events of a reply as they arrive. The request is sent when the first event is read."""
+        if not _may_import():  # async only
+            return cast("AsyncStream[Any]", _Deferred(lambda: self.stream(model, prompt, **options)))
         from asides.transports.async_ import AsyncStream
 
         call = self._call_builder.build(model, prompt, options, stream=True)
@@ -152,6 +175,9 @@ class AsyncClient:
         endless. `on_progress` gets a `Progress` after each. Errors that concern every prompt are raised immediately.
         One that only the server knows, such as a wrong key, fails the rest without sending it.
         """
+        if not _may_import(_ANSWERS):  # async only
+            late = partial(self.ask_many, concurrency=concurrency, on_progress=on_progress)
+            return cast("AsyncAnswers[Reply[Any]]", _Deferred(lambda: late(model, prompts, **options), _ANSWERS))
         from asides.flows.many import OpenQuestions, check_call, check_prompts, prepare_call, prepare_calls
 
         batch = OpenQuestions(concurrency, on_progress, check_prompts(prompts))
@@ -201,6 +227,7 @@ class AsyncClient:
 
     async def models(self, provider: str, **options: Unpack[ListOptions]) -> tuple[ModelInfo, ...]:
         """The models that a provider offers today, as the provider describes them."""
+        await load()  # async only
         from asides.flows.list_models import list_models
 
         call = self._call_builder.build_model_list(provider, options)
@@ -217,6 +244,7 @@ class AsyncClient:
 
         `on_progress` gets each request before it is sent, with the report so far, and again with its outcome.
         """
+        await load()  # async only
         from asides.flows.probe.plan_probe import build_probe
         from asides.flows.probe.run_probe import Probe
 
@@ -237,11 +265,17 @@ class AsyncClient:
 
         return await run_flow(call, flow, self._transport, on_event, ends_transport=self._ends_transport)
 
+    def __repr__(self) -> str:
+        # Names only: a value may be a key or a prompt.
+        return f"AsyncClient({', '.join(f'{name}=…' for name in self._given[0])})"
+
     async def close(self) -> None:
         """Close idle connections of this event loop. The client may still be used."""
         await self._transport.close()
 
     async def __aenter__(self) -> Self:
+        await load()  # async only
+        _ = self._call_builder  # async only
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -255,22 +289,74 @@ _CALL_PATH = (  # async only
 )
 
 
-async def load() -> None:  # async only
+_ANSWERS = "asides.transports.answers"  # async only
+
+
+async def load(*more: str) -> None:  # async only
     """Import what a call needs, in a thread: the first call must not hold the event loop."""
-    if not all(name in sys.modules for name in _CALL_PATH):
-        await asyncio.to_thread(lambda: [import_module(name) for name in _CALL_PATH])
+    if not _is_loaded(*more):
+        await asyncio.to_thread(lambda: [import_module(name) for name in (*_CALL_PATH, *more)])
 
 
-_reported: set[str] = set()  # async only
-"""The default models that a notice has reported, for clients that serve one call."""  # async only
+def _is_loaded(*more: str) -> bool:  # async only
+    return all(name in sys.modules for name in (*_CALL_PATH, *more))
+
+
+def _may_import(*more: str) -> bool:  # async only
+    """True if importing what a call needs holds no event loop: it is imported, or no loop runs in this thread."""
+    if _is_loaded(*more):
+        return True
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return True
+    return False
+
+
+class _Deferred:  # async only
+    """A stream, or the answers of `ask_many`, before what they need is imported: the first await creates them."""
+
+    def __init__(self, build: Callable[[], Any], *more: str) -> None:
+        self._build = build
+        self._more = more
+
+    @cached_property
+    def _built(self) -> Any:
+        return self._build()
+
+    async def __aenter__(self) -> Any:
+        await load(*self._more)
+        return await self._built.__aenter__()
+
+    async def __aexit__(self, *problem: object) -> None:
+        await self._built.__aexit__(*problem)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        await load(*self._more)
+        return await anext(self._built)
+
+    async def drain(self) -> Any:
+        await load(*self._more)
+        return await self._built.drain()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._built, name)
+
+
+class _OneCall(AsyncClient):  # async only
+    """A client for one call: it closes its connections when the call ends."""
+
+    _ends_transport = True
+    _reported: set[str] | None = set()  # noqa: RUF012 - all of them share it
+    """The default models that a notice has reported to such clients."""
 
 
 def open_client() -> AsyncClient:  # async only
-    """A client for one call: it closes its connections when the call ends."""
-    client = AsyncClient()
-    client._call_builder.reported = _reported
-    client._ends_transport = True
-    return client
+    """A client for one call."""
+    return _OneCall()
 
 
 # sync: _shared = Client()
@@ -297,7 +383,6 @@ async def ask(
     model: ModelLike | None = None, prompt: PromptLike | None = None, **options: Unpack[Options]
 ) -> Reply[Any]:
     """Ask a model, with a client that is closed afterwards; returns the whole reply: see `AsyncClient.ask`."""
-    await load()  # async only
     return await open_client().ask(model, prompt, **options)
 
 
@@ -336,7 +421,6 @@ async def probe(
     base_url: str, *, on_progress: Callable[[ProbeStep], object] | None = None, **options: Unpack[ProbeOptions]
 ) -> ProbeReport:
     """Detect how a server returns thinking, with a client that is closed afterwards: see `AsyncClient.probe`."""
-    await load()  # async only
     return await open_client().probe(base_url, on_progress=on_progress, **options)
 
 
@@ -364,7 +448,8 @@ def run(begin: Callable[[CallBuilder], RunState[Output]]) -> AsyncRunStream[Outp
     return open_client().run(begin)
 
 
-# sync: describe_options(Client.ask, Client.stream, Client.ask_many, ask, stream, ask_many)
+describe_options(AsyncClient.ask, AsyncClient.stream, ask, stream)
+describe_options(AsyncClient.ask_many, ask_many, first=ASK_MANY_TEXT)
 
 
 def __getattr__(name: str) -> object:

@@ -7,10 +7,10 @@ Requests run on the sockets of the standard library. What a call needs is import
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
-from asides.options import describe_options
+from asides.option_help import ASK_MANY_TEXT, describe_options
 
 if TYPE_CHECKING:
     from asides.flows.build_call import CallBuilder
@@ -53,15 +53,29 @@ class Client:
         visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        from asides.flows.build_call import CallBuilder
-        from asides.transports.http_sync import HttpTransport
+        self._given = (defaults, providers, settings, visibility)
+        self._given_transport = transport
+        _ = self._call_builder, self._transport
 
-        self._call_builder = CallBuilder(defaults, providers=providers, settings=settings)
+    @cached_property
+    def _call_builder(self) -> CallBuilder:
+        from asides.flows.build_call import CallBuilder
+
+        defaults, providers, settings, visibility = self._given
+        builder = CallBuilder(defaults, providers=providers, settings=settings)
         if visibility is not None:
             from asides.values.visibility import read_visibility
 
-            self._call_builder.visibility = read_visibility(visibility)
-        self._transport: Transport = HttpTransport() if transport is None else transport
+            builder.visibility = read_visibility(visibility)
+        return builder
+
+    @cached_property
+    def _transport(self) -> Transport:
+        if self._given_transport is not None:
+            return self._given_transport
+        from asides.transports.http_sync import HttpTransport
+
+        return HttpTransport()
 
     @overload
     def ask(
@@ -207,6 +221,10 @@ class Client:
 
         return run_flow(call, flow, self._transport, on_event)
 
+    def __repr__(self) -> str:
+        # Names only: a value may be a key or a prompt.
+        return f"Client({', '.join(f'{name}=…' for name in self._given[0])})"
+
     def close(self) -> None:
         """Close idle connections. The client may still be used."""
         self._transport.close()
@@ -296,7 +314,8 @@ def stream(model: ModelLike | None = None, prompt: PromptLike | None = None, **o
     return get_shared_client().stream(model, prompt, **options)
 
 
-describe_options(Client.ask, Client.stream, Client.ask_many, ask, stream, ask_many)
+describe_options(Client.ask, Client.stream, ask, stream)
+describe_options(Client.ask_many, ask_many, first=ASK_MANY_TEXT)
 
 
 def __getattr__(name: str) -> object:

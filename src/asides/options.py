@@ -1,15 +1,15 @@
 """The options of a call: their names and types, how layers merge, and how values are checked.
 
 A new option is declared in `SharedOptions` (the type for callers) and in `CallOptions` (the type after reading, which
-inherits the fields of `Sampling`), and explained in docs/options.md. If `Prompt`, `Sampling`, `ProviderState` or
-`Policy` has a field of its name, its value is put there; otherwise flows/build_call or flows/call reads it. Tests fail
-until all of this exists. There are two declarations because type checkers read keyword arguments from a TypedDict only,
+inherits the fields of `Sampling`), and explained in docs/options.md and option_help. If `Prompt`, `Sampling`,
+`ProviderState` or `Policy` has a field of its name, its value is put there; otherwise flows/build_call or flows/call
+reads it. Tests fail until all of this exists. There are two declarations because type checkers read keyword arguments from a TypedDict only,
 and callers may write more forms than the code reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Collection, Iterator, KeysView, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -182,69 +182,10 @@ class Options(SharedOptions, total=False):
     """Every option of `ask` and `stream`, and every default of a client.
 
     None counts as not given. Then the next layer decides: call, client, settings, the model's rule, the default.
-
-    Options:
-
-    - `system`: the system prompt
-    - `thinking`: how much to think: "off", "low", "medium", "high" …, a number of tokens, or a `Thinking`
-    - `reasoning_effort`, `reasoning`: two other forms of `thinking`
-    - `files`: pictures, PDFs, sounds, videos and text files for the question
-    - `output`: the type of the answer, or a JSON schema; `reply.output` is its value
-    - `attempts`: how often the model may correct an answer that does not fit `output`
-    - `tools`: functions or tools that the model may call
-    - `tool_choice`: "auto", "none", "required", or the name of a tool
-    - `parallel_tool_calls`: whether the model may ask for several calls in one reply
-    - `max_tokens`: the limit of the whole output, thinking included
-    - `stop`: a text, or several, at which the model stops
-    - `temperature`, `top_p`, `top_k`, `min_p`: how the model samples the next token
-    - `presence_penalty`, `frequency_penalty`, `repetition_penalty`: how much the model avoids repetition
-    - `logit_bias`, `logprobs`, `top_logprobs`: biases for tokens; probabilities to report
-    - `seed`: the seed of the sampling
-    - `user`, `metadata`: labels for the provider
-    - `extra`: fields of the provider's own, merged into the request body last
-    - `cache`: True, or how long: ask the provider to cache the beginning of the request
-    - `stream`: for `ask`: receive the reply as a stream; the result is the same
-    - `base_url`: the address to use instead of the provider's
-    - `api_key`: the key, or a function that returns it
-    - `endpoint`: "chat" or "responses", where a provider has both
-    - `openai_responses_enabled`: use Responses at a custom address too
-    - `family`: the public name of a model that the address knows by another name
-    - `tools_max_count`, `tools_max_json_kb`: hard limits on tools: their number, and their size as JSON
-    - `store`, `stateful`: whether the provider stores this turn; whether to continue from the stored one
-    - `previous_response_id`, `conversation_id`: the stored response or conversation to continue
-    - `truncation`, `include`, `reasoning_context`, `reasoning_mode`: fields of the Responses endpoint
-    - `compaction`: let the provider compact a long history: "provider", or a number of tokens
-    - `thinking_field`: the response field that carries thinking, where the host has its own
-    - `tags`, `tag_position`, `starts_inside`: inline tags: which, where they count, and whether the text begins inside
-    - `heuristics`: read unknown fields that are named like thinking as thinking
-    - `keep_raw`: keep the received documents for `reply.raw`
-    - `thinking_encrypted`: include encrypted thinking in `reply.metadata`
-    - `reply_limits`: how large a reply may grow
-    - `timeout`: seconds that limit every wait, or a `Timeout`
-    - `retries`, `max_wait`: attempts after the first; the longest wait between two, in seconds
-    - `continuations`: how many more requests may continue a long reply
-    - `recover`: True, or a `RecoverPolicy`: what to try when a reply has no answer
-    - `on_conflict`: "raise", or "adjust": send the nearest request that the model allows
     """
 
     output: type[Any] | Mapping[str, Any] | OutputSchema | Literal["json"] | None
 
-
-def describe_options(*functions: Callable[..., object], first: str | None = None) -> None:
-    """Add the list of options to the docstrings of functions that take them, for `help()`.
-
-    `first`: the lines before it; the default describes the model and the prompt.
-    """
-    if Options.__doc__ is None:  # Python runs without docstrings.
-        return
-    listed = Options.__doc__.partition("Options:\n")[2]
-    for function in functions:
-        text = f"{function.__doc__ or ''}\n\n{first or _MODEL_AND_PROMPT}\n{listed.strip()}"
-        function.__doc__ = "\n".join(map(str.strip, text.strip().splitlines()))
-
-
-_MODEL_AND_PROMPT = """- `model`: provider:model, or several in order; None: that of the settings
-- `prompt`: a text, a message, a history, or a list of texts, pictures and files"""
 
 OPTIONS = frozenset(Options.__annotations__)
 LIST_OPTIONS = frozenset(ListOptions.__annotations__)
@@ -350,8 +291,12 @@ _ELSEWHERE = {
     **dict.fromkeys(("drop_params", "additional_drop_params"), "on_conflict"),
     "extra_body": "extra",
     **dict.fromkeys(("fallback", "fallbacks", "models"), _SEVERAL_MODELS),
-    **dict.fromkeys(("conversation", "history", "input", "message", "messages", "question"), "prompt"),
-    **dict.fromkeys(("max_iterations", "max_steps", "max_turns", "usage_limits"), "limits of an agent"),
+    **dict.fromkeys(("conversation", "history", "input", "message", "messages", "prompts", "question"), "prompt"),
+    **dict.fromkeys(("batch_size", "max_concurrency", "max_workers", "n_jobs", "workers"), "concurrency of ask_many"),
+    **dict.fromkeys(
+        ("max_iterations", "max_steps", "max_turns", "usage_limits"),
+        'limits of an agent, as in Agent(…, limits={"turns": 8})',
+    ),
     **dict.fromkeys(("instructions", "system_instruction", "system_prompt"), "system"),
     **dict.fromkeys(("max_completion_tokens", "max_new_tokens", "max_output_tokens"), "max_tokens"),
     **dict.fromkeys(("max_retries", "num_retries"), "retries"),
@@ -365,27 +310,29 @@ _ELSEWHERE = {
 """What other libraries call our options, for errors."""
 
 
-def reject_unknown(options: Options, caller: str = "ask() and stream()") -> Options:
+def reject_unknown(options: Options, caller: str = "ask() and stream()", more: Collection[str] = ()) -> Options:
     """Return the options unchanged. Raises a TypeError for an unknown name; the error suggests the nearest option.
 
-    `caller`: what was called, for the error.
+    `caller`: what was called, for the error. `more`: its other arguments.
     """
     if not OPTIONS.issuperset(options):
         name = next(name for name in options if name not in OPTIONS)
-        hint = suggest_option(name, OPTIONS)
+        hint = suggest_option(name, OPTIONS.union(more))
         raise TypeError(f"{caller} {'have' if ' and ' in caller else 'has'} no option {name!r}; {hint}")
     return options
 
 
 def suggest_option(name: str, known: Collection[str]) -> str:
     """The option that an unknown name probably means; the list of all options where none is near."""
-    meant = _ELSEWHERE.get(name)
+    meant = _ELSEWHERE.get(name, name)
     if meant == "prompt":
         return "the messages are the second argument, as in ask(model, messages)."
-    if meant is not None:
+    if meant == "model":
+        return "the model is the first argument of each call, as in ask(model, prompt)."
+    if meant != name:
         return f"did you mean {meant}?"
     listed = f"the options are {', '.join(sorted(known))}. Pass a field that only this provider has in extra=."
-    return suggest_name(name, known, listed)
+    return suggest_name(name, {*known, "model", "prompt"}, listed)
 
 
 def convert_option(name: str, value: object, kind: type[Value]) -> Value:

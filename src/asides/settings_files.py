@@ -185,3 +185,18 @@ _MOST_NAMES = 5
 def shorten_name(name: str) -> str:
     """A name from elsewhere, as it may be shown."""
     return escape_controls(name if len(name) <= 60 else f"{name[:60]}…")
+
+
+STATE_VARIABLE = "ASIDES_STATE"
+
+
+def find_state_folder(environ: Mapping[str, str]) -> Path:
+    """ASIDES_STATE; else `asides` in XDG_STATE_HOME, or in ~/.local/state."""
+    if named := environ.get(STATE_VARIABLE, "").strip():
+        return Path(named).expanduser()
+    if folder := environ.get("XDG_STATE_HOME", "").strip():
+        return Path(folder) / "asides"
+    home = environ.get("HOME", "").strip() or environ.get("USERPROFILE", "").strip()
+    if not home:
+        raise ConfigError(f"there is no home folder to save conversations in. Set {STATE_VARIABLE}.")
+    return Path(home) / ".local" / "state" / "asides"

@@ -332,6 +332,10 @@ def test_showing_thinking_asks_the_provider_to_show_it(model: str, field: str, v
         ("openai-chat:gpt-4o", "(gpt-4o does not think)\n"),
         ("deepseek:deepseek-chat", "(deepseek-chat thinks only when asked; add --thinking low)\n"),
         ("openai-compatible:unheard-of", ""),
+        (
+            "mistral:mistral-large",
+            "(no thinking came, and it is not known whether mistral-large thinks unasked; add --thinking low)\n",
+        ),
     ],
 )
 def test_why_no_thinking_is_shown_is_said_in_one_line(

@@ -66,6 +66,18 @@ def test_a_model_is_checked_at_once_and_a_bad_one_changes_nothing(
     assert server.requests[0].json["model"] == "staged"
 
 
+def test_a_model_that_cannot_think_as_asked_before_is_asked_with_its_default(
+    stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    server = stage(Say(text="A."))
+    lines = "/thinking low\n/model openai-chat:gpt-4o\n/model\n"
+    code, _, err = chat(capsys, monkeypatch, server, lines)
+    assert code == 0
+    assert "(openai-chat:gpt-4o from here on; thinking is back to its default)" in err
+    assert err.splitlines()[-1] == "openai-chat:gpt-4o"
+
+
 def test_a_model_that_the_provider_does_not_know_gives_way_to_the_one_before(stage: OpenStage) -> None:
     server = stage(Fail(status=404, message="no such model"), Say(text="Good."))
     with at_terminal("chat", *at(server), "--retries", "0") as keyboard:
@@ -87,12 +99,12 @@ def test_a_model_that_the_provider_does_not_know_gives_way_to_the_one_before(sta
 def test_the_next_model_has_to_allow_the_options_of_the_chat(
     stage: OpenStage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     server = stage(Say(text="A."))
-    lines = "/thinking 100\n/model anthropic:claude-sonnet-4-5\n/model\n"
-    code, _, err = chat(capsys, monkeypatch, server, lines)
+    lines = "/model openai:gpt-5\n/model\n"
+    code, _, err = chat(capsys, monkeypatch, server, lines, "--temperature", "0.5")
     assert code == 0
-    assert "1024" in err
+    assert "temperature" in err
     assert err.splitlines()[-1] == "openai-compatible:staged"
 
 

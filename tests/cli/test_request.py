@@ -61,7 +61,8 @@ def test_without_a_model_the_keys_at_hand_are_named(
     monkeypatch.setenv("GROQ_API_KEY", "gsk_verysecretkey")
     assert main(["ask", "--no-stdin", "?"]) == 2
     err = capsys.readouterr().err
-    assert "There are keys for groq." in err
+    assert "asides config set model groq:" in err
+    assert "There are keys" not in err
     assert "local:tiny needs no key" in err
     assert "verysecret" not in err
 
@@ -149,9 +150,22 @@ def test_with_keys_at_hand_the_choice_is_listed_and_not_made(
     monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-verysecretkey")
     done = here(capsys, "ask", "--no-stdin", "Hi")
     assert (done.code, done.out) == (2, "")
-    assert "There are keys for deepseek, groq" in done.err
+    assert "asides config set model deepseek:" in done.err
+    assert "asides config set model groq:" in done.err
+    assert "write -m PROVIDER:MODEL, or run one of the lines above once." in done.err
     assert "verysecret" not in done.err
     assert "`asides models -m PROVIDER`" in done.err
+
+
+def test_a_key_that_opens_several_endpoints_is_named_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI", "ANTHROPIC", "GEMINI", "DEEPSEEK", "MISTRAL", "XAI", "GROQ"):
+        monkeypatch.setenv(f"{name}_API_KEY", "sk-verysecretkey")
+    err = here(capsys, "ask", "--no-stdin", "Hi").err
+    for name in ("openai", "anthropic", "google", "groq"):
+        assert len(re.findall(rf"\b{name}\b(?!/)", err)) == 1, err
+    assert "openai-chat" not in err
 
 
 def test_with_your_own_providers_the_choice_is_listed_and_not_made(

@@ -15,9 +15,10 @@ import pytest
 from asides.cli.completion import find_conversations
 from asides.cli.own_conversations import add_own
 from asides.cli.private_files import make_private_folder
-from asides.cli.saved_conversations import find_state_folder, find_store_url
+from asides.cli.saved_conversations import find_store_url
 from asides.conversations.store.postgres_store import PostgresStore
 from asides.conversations.store.sqlite import SqliteStore
+from asides.settings_files import find_state_folder
 from asides.values.errors import ConfigError
 from asides.values.messages import user
 from asides.values.parts import ToolCall

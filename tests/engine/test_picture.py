@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,14 @@ def test_the_picture_is_what_a_terminal_shows() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_pictures_have_the_dark_colours_of_the_site() -> None:
+    sheet = Path(ROOT / "docs" / "site.css").read_text(encoding="utf-8")
+    dark = sheet.partition('"slate"')[2].partition("}")[0]
+    for name in ("terminal.svg", "data-at-rest.svg"):
+        used = set(re.findall(r"#[0-9a-f]{6}", Path(ROOT / "docs" / name).read_text(encoding="utf-8")))
+        assert used == {colour for colour in used if colour in dark}
 
 
 def test_the_picture_shows_thinking_dim_and_the_answer_plain() -> None:

@@ -37,3 +37,10 @@ def test_a_run_without_steps_has_an_empty_reply_and_no_thinking() -> None:
 
 def test_the_repr_shows_nothing_of_the_answer() -> None:
     assert "Cold" not in repr(RESULT)
+
+
+def test_a_notebook_shows_the_answer_of_a_run_with_the_thinking_of_all_steps_folded_above_it() -> None:
+    steps = tuple(Step(number, Reply((Thought(f"plan {number}"), Text("Yes.")))) for number in (1, 2))
+    assert Result("Yes.", steps=steps)._repr_markdown_() == (
+        "<details><summary>Thinking</summary>plan 1<br><br>plan 2</details>\n\nYes."
+    )

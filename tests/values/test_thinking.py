@@ -23,7 +23,7 @@ from asides.values.thinking import Thinking, read_thinking
         {"type": "enabled", "budget_tokens": -5},
         {"effort": 5},
         {"budget": True},
-        Thinking(effort="enormous"),  # type: ignore[arg-type]
+        {"effort": "enormous"},
         Thinking(summary="short"),  # type: ignore[arg-type]
         Thinking(show="everything"),  # type: ignore[arg-type]
         Thinking(budget=-1),

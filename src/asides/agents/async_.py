@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
-from asides.agents.config import RUN_OPTIONS_TEXT, AgentConfig, AgentOptions, ConversationLike, check_client
-from asides.aio import AsyncClient, open_client
-from asides.options import ModelLike, PromptLike, describe_options
+from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
+from asides.aio import AsyncClient, load, open_client
+from asides.option_help import AGENT_TEXT, RUN_MANY_TEXT, RUN_TEXT, describe_options
+from asides.options import ModelLike, PromptLike
 from asides.transports.run_async import AsyncRunStream
 from asides.values.messages import OutputSchema
 from asides.values.reply import Output
@@ -65,6 +66,7 @@ class AsyncAgent(Generic[Output]):
         client: AsyncClient | None = None,
         **options: Unpack[AgentOptions],
     ) -> None:
+        """Configure an agent. Raises for options that make no sense."""
         check_client(client, AsyncClient)
         self._config = AgentConfig(model, output, options)
         self._client = client
@@ -105,6 +107,7 @@ class AsyncAgent(Generic[Output]):
         **options: Unpack[AgentOptions],
     ) -> Result[Any]:
         """Run the agent on a prompt. Replies come in one piece; with `stream=True` the provider streams them."""
+        await load()  # async only
         async with self._run(prompt, conversation, output, options, stream=False) as events:
             return await events.drain()
 
@@ -216,4 +219,6 @@ class AsyncAgent(Generic[Output]):
         return f"AsyncAgent({self._config.model!r})"
 
 
-describe_options(AsyncAgent.__init__, first=RUN_OPTIONS_TEXT)
+describe_options(AsyncAgent.__init__, first=AGENT_TEXT)
+describe_options(AsyncAgent.run, AsyncAgent.stream, first=RUN_TEXT)
+describe_options(AsyncAgent.run_many, first=RUN_MANY_TEXT)

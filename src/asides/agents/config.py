@@ -58,15 +58,6 @@ class AgentOptions(SharedOptions, total=False):
     mode: Mode | None
 
 
-RUN_OPTIONS_TEXT = """- `model`: provider:model, or several in order; None: that of the settings
-- `client`: the client that sends the requests; the default is one of its own for each run
-- `limits`: how far a run may go: steps, tool calls, tokens, cost, seconds
-- `approval`, `approve`: which tool calls need an approval, and the function that gives it
-- `tool_timeout`: seconds that one tool call may take
-- `parallel`: how many tool calls run together
-- `mode`: "react" for models without tool calls of their own"""
-"""The options of a run, for `help()`."""
-
 # A run corrects an answer in a step of its own, so its calls do not.
 _RUN_OPTIONS = frozenset(AgentOptions.__annotations__) - OPTIONS | {"attempts"}
 

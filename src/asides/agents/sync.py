@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
-from asides.agents.config import RUN_OPTIONS_TEXT, AgentConfig, AgentOptions, ConversationLike, check_client
+from asides.agents.config import AgentConfig, AgentOptions, ConversationLike, check_client
 from asides.client import Client, get_shared_client
-from asides.options import ModelLike, PromptLike, describe_options
+from asides.option_help import AGENT_TEXT, RUN_MANY_TEXT, RUN_TEXT, describe_options
+from asides.options import ModelLike, PromptLike
 from asides.transports.run_sync import RunStream
 from asides.values.messages import OutputSchema
 from asides.values.reply import Output
@@ -66,6 +67,7 @@ class Agent(Generic[Output]):
         client: Client | None = None,
         **options: Unpack[AgentOptions],
     ) -> None:
+        """Configure an agent. Raises for options that make no sense."""
         check_client(client, Client)
         self._config = AgentConfig(model, output, options)
         self._client = client
@@ -217,4 +219,6 @@ class Agent(Generic[Output]):
         return f"Agent({self._config.model!r})"
 
 
-describe_options(Agent.__init__, first=RUN_OPTIONS_TEXT)
+describe_options(Agent.__init__, first=AGENT_TEXT)
+describe_options(Agent.run, Agent.stream, first=RUN_TEXT)
+describe_options(Agent.run_many, first=RUN_MANY_TEXT)

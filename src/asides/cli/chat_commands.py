@@ -28,7 +28,7 @@ from asides.flows.build_call import CallBuilder
 from asides.flows.offline import explain_call
 from asides.history.turns import begins_turn
 from asides.values.error_words import find_near_name
-from asides.values.errors import AsidesError
+from asides.values.errors import AsidesError, InvalidThinking
 from asides.values.messages import Message
 from asides.values.parts import Part, Text
 from asides.values.thinking import read_thinking
@@ -234,12 +234,20 @@ class ChatCommands:
             self._terminal.print_info(state.config.model)
             return
         # Everything that can be known without a request is checked first: the provider, the options and the key.
-        config = state.config.with_model(name)
-        check_call(config)
+        config, reset = state.config.with_model(name), ""
+        try:
+            check_call(config)
+        except InvalidThinking:
+            # The new model cannot think as much as the last one was asked to.
+            options = config.options.copy()
+            if options.pop("thinking", None) is None:
+                raise
+            config, reset = config._replace(options=options), "; thinking is back to its default"
+            check_call(config)
         state.before_switch = state.config
         state.config = config
         state.conversation.model = config.model
-        self._terminal.print_note(f"({config.model} from here on)")
+        self._terminal.print_note(f"({config.model} from here on{reset})")
 
     def _reset(self, _: str) -> None:
         state, before = self._state, self._state.conversation

@@ -139,7 +139,8 @@ def _find_providers(**_: Any) -> Iterator[str]:
 def find_conversations(**_: Any) -> Iterator[str]:
     """The names of saved conversations."""
     from asides.cli.own_conversations import list_own
-    from asides.cli.saved_conversations import find_state_folder, find_store_url, open_store
+    from asides.cli.saved_conversations import find_store_url, open_store
+    from asides.settings_files import find_state_folder
 
     if find_store_url(os.environ) is not None:
         # A server would make Tab slow.

@@ -21,7 +21,6 @@ from asides.cli.exit_codes import Exit
 from asides.cli.keys import read_stored_keys
 from asides.cli.line_input import HISTORY_FILE
 from asides.cli.render import format_cell, format_columns, indent_lines, print_json, print_lines
-from asides.cli.saved_conversations import find_state_folder
 from asides.cli.terminal import Terminal
 from asides.cli.trust import RECORD, read_file_here, read_settings, trust, untrust
 from asides.conversations.store.conversation_names import STORE_FILE
@@ -29,7 +28,7 @@ from asides.providers.credentials import KEY_FILE
 from asides.providers.find import list_providers
 from asides.providers.key_file import locate_key
 from asides.settings import GROUPS, Settings, is_harmless
-from asides.settings_files import FILE_NAME, FILE_VARIABLE, find_config_folder
+from asides.settings_files import FILE_NAME, FILE_VARIABLE, find_config_folder, find_state_folder
 from asides.values.errors import ConfigError
 from asides.values.mask_url import show_value
 from asides.values.notices import escape_controls

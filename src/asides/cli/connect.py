@@ -226,6 +226,13 @@ def _write_powershell(name: str, value: Value) -> str:
     return "$env:{} = '{}'".format(name, value.replace("'", "''"))
 
 
+def write_shell_line(url: str) -> str:
+    """The line that points a client, as an example Claude Code, at the gateway of this address in the user's shell."""
+    command = "asides connect claude" + ("" if url == DEFAULT_URL else f" --url {url}")
+    lines = {"fish": f"{command} | source", "powershell": f"{command} | Out-String | Invoke-Expression"}
+    return lines.get(_guess_shell(), f'eval "$({command})"')
+
+
 def _guess_shell() -> str:
     if os.name == "nt":
         return "powershell"

@@ -16,7 +16,6 @@ import msgspec
 from asides.cli.exit_codes import Exit
 from asides.cli.inputs import open_chunks
 from asides.cli.render import print_json, print_lines
-from asides.cli.saved_conversations import find_state_folder
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.conversations.serialise import write_file
@@ -25,6 +24,7 @@ from asides.history.doctor.findings import Diagnosis, Finding
 from asides.intake.documents import decode_history, parse_history
 from asides.packages import PARTS, explain_missing, load_entry
 from asides.settings import Settings
+from asides.settings_files import find_state_folder
 from asides.values.errors import ConfigError
 from asides.values.notices import escape_controls
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from asides.cli.private_files import make_private_folder, write_private_file
-from asides.cli.saved_conversations import find_state_folder
 from asides.cli.terminal import Terminal
+from asides.settings_files import find_state_folder
 from asides.values.errors import AsidesError, ConfigError
 
 PROMPT = "> "

@@ -188,7 +188,9 @@ def _explain_missing_thinking(reply: Reply, visibility: ThinkingVisibility, ask_
     if thought.text:
         return None
     if thought or tokens:
-        return f"(thinking hidden by the provider{'' if tokens is None else f', {tokens} tokens'})"
+        counted = "" if tokens is None else f", {tokens} tokens"
+        why = next((f": {notice.detail}" for notice in reply.warnings if notice.code == "summary_not_sent"), "")
+        return escape_controls(f"(thinking hidden by the provider{counted}{why})")
     if reply.origin is None or not reply.complete:
         return None
     from asides.providers.find import find_provider  # Some commands print replies and need no providers.
@@ -202,6 +204,8 @@ def _explain_missing_thinking(reply: Reply, visibility: ThinkingVisibility, ask_
         return f"({name} does not think)"
     if rule.thinking == "optional" and rule.default == "off" and not reply.effort:
         return f"({name} thinks only when asked; {ask_with})"
+    if rule.thinking == "unknown" and row.key == "required" and not reply.effort:
+        return f"(no thinking came, and it is not known whether {name} thinks unasked; {ask_with})"
     return None
 
 

@@ -209,23 +209,36 @@ def _choose_default_model(
             "(`asides providers` lists them)"
         )
         return WITHOUT_A_KEY
+    how = "run `asides config set model PROVIDER:MODEL` once"
     if examples := _list_examples(settings):
         terminal.print_info("Choose a model, for example:")
-        for name in examples:
+        for name in examples.values():
             terminal.print_info(f"  asides config set model {name}")
-    raise UnknownModel(
-        "no model is named: write -m PROVIDER:MODEL, or run `asides config set model PROVIDER:MODEL` once. "
-        f"{_STAGED if staged else _describe_choice(with_key, settings, installed=installed)}"
-    )
+        how = "run one of the lines above once"
+    others = _name_keys([row for row in with_key if _name_key(row) not in examples])
+    described = _STAGED if staged else _describe_choice(others, settings, installed=installed, lists=bool(examples))
+    raise UnknownModel(f"no model is named: write -m PROVIDER:MODEL, or {how}. {described}")
 
 
-def _describe_choice(with_key: list[Provider], settings: Settings, *, installed: bool) -> str:
+def _name_key(row: Provider) -> tuple[str, ...]:
+    """What tells the keys of two rows apart: some keys open several rows."""
+    return row.key_env or (row.name,)
+
+
+def _name_keys(rows: list[Provider]) -> list[str]:
+    """One provider for each key, the one with the shortest name."""
+    by_key = {_name_key(row): row.name for row in sorted(rows, key=lambda row: len(row.name), reverse=True)}
+    return sorted(by_key.values())
+
+
+def _describe_choice(with_key: list[str], settings: Settings, *, installed: bool, lists: bool) -> str:
+    """`with_key`: the providers that no line names. `lists`: whether there are such lines."""
     sentences: list[str] = []
     if with_key:
-        sentences.append(f"There are keys for {', '.join(row.name for row in with_key)}.")
+        sentences.append(f"There are keys for {', '.join(with_key)}{' too' if lists else ''}.")
     if settings.providers:
         sentences.append(f"Your settings define {', '.join(row.name for row in settings.providers)}.")
-    if sentences:
+    if sentences or lists:
         sentences.append("`asides models -m PROVIDER` shows what is known about its models.")
     else:
         sentences.append("No provider's key is set; `asides keys set PROVIDER` stores one.")
@@ -234,18 +247,18 @@ def _describe_choice(with_key: list[Provider], settings: Settings, *, installed:
     return " ".join(sentences)
 
 
-def _list_examples(settings: Settings) -> list[str]:
-    """A current model of some providers that have a key, as provider:model."""
+def _list_examples(settings: Settings) -> dict[tuple[str, ...], str]:
+    """A current model of some providers that have a key, as provider:model, by key."""
     from asides.flows.build_call import CallBuilder
     from asides.providers.model_names import sort_for_suggestions, suggest_models
     from asides.relay.known_models import find_keyed_providers
 
     rows = sort_for_suggestions(find_keyed_providers(CallBuilder(settings=settings)))
-    names: dict[tuple[str, ...], str] = {}  # One for each key: some open several rows.
+    names: dict[tuple[str, ...], str] = {}
     for row in rows:
         if models := suggest_models(row):
-            names.setdefault(row.key_env or (row.name,), f"{row.name}:{models[0]}")
-    return list(names.values())[:_MAX_EXAMPLES]
+            names.setdefault(_name_key(row), f"{row.name}:{models[0]}")
+    return dict(list(names.items())[:_MAX_EXAMPLES])
 
 
 # --- asking -----------------------------------------------------------------------------------------------------------

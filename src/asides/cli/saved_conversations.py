@@ -10,12 +10,12 @@ from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from asides.cli.layout import shorten
 from asides.cli.own_conversations import add_own, list_own
 from asides.conversations.store.conversation_names import STORE_FILE, is_unnamed, make_name
+from asides.settings_files import STATE_VARIABLE, find_state_folder
 from asides.values.errors import ConfigError, to_line
 
 if TYPE_CHECKING:
@@ -24,20 +24,7 @@ if TYPE_CHECKING:
     from asides.conversations.store.database_store import DatabaseStore
     from asides.conversations.sync import Conversation
 
-FOLDER_VARIABLE = "ASIDES_STATE"
 _TITLE_WIDTH = 60
-
-
-def find_state_folder(environ: Mapping[str, str]) -> Path:
-    """ASIDES_STATE; else `asides` in XDG_STATE_HOME, or in ~/.local/state."""
-    if named := environ.get(FOLDER_VARIABLE, "").strip():
-        return Path(named).expanduser()
-    if folder := environ.get("XDG_STATE_HOME", "").strip():
-        return Path(folder) / "asides"
-    home = environ.get("HOME", "").strip() or environ.get("USERPROFILE", "").strip()
-    if not home:
-        raise ConfigError(f"there is no home folder to save conversations in. Set {FOLDER_VARIABLE}.")
-    return Path(home) / ".local" / "state" / "asides"
 
 
 def open_store(environ: Mapping[str, str], *, create: bool = True) -> DatabaseStore:
@@ -59,7 +46,7 @@ def open_store(environ: Mapping[str, str], *, create: bool = True) -> DatabaseSt
     except OSError as error:
         raise ConfigError(
             f"the folder for conversations {folder} cannot be created: {error.strerror or error}. Set "
-            f"{FOLDER_VARIABLE} to another one."
+            f"{STATE_VARIABLE} to another one."
         ) from None
     return SqliteStore(folder / STORE_FILE)
 

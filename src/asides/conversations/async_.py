@@ -20,7 +20,8 @@ from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
 
 # sync: from asides.flows.build_call import CallBuilder
-from asides.options import ModelLike, Options, SharedOptions, describe_options
+from asides.option_help import describe_options
+from asides.options import ModelLike, Options, SharedOptions
 from asides.transports.async_ import flatten
 from asides.values.events import Event
 from asides.values.reply import Output, Output_co, Reply

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from asides.flows.call import Call
     from asides.flows.offline import Explanation
 
+_ARGUMENTS = ("client", "keep_thinking", "messages", "model", "name", "store", "system")
+"""The arguments of a conversation that are not options of a question, for errors."""
+
 AnyClient = TypeVar("AnyClient", bound="Client | AsyncClient")
 
 
@@ -71,7 +74,7 @@ class ConversationCore(Generic[AnyClient]):
     ) -> None:
         self._client = client
         self._asked: tuple[Turn, ModelLike | None, Options] | None = None
-        self._options = reject_unknown(Options(**options), type(self).__name__)  # type: ignore[typeddict-item]
+        self._options = reject_unknown(Options(**options), type(self).__name__, _ARGUMENTS)  # type: ignore[typeddict-item]
         if self._options.get("files") is not None:
             raise ConfigError("files= would go with every question again. Pass it to ask or stream, once.")
         self._call_builder = CallBuilder() if client is None else client._call_builder

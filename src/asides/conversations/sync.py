@@ -19,7 +19,8 @@ from asides.conversations.core import ConversationCore
 from asides.conversations.message_history import Question
 from asides.conversations.turn import Turn
 from asides.flows.build_call import CallBuilder
-from asides.options import ModelLike, Options, SharedOptions, describe_options
+from asides.option_help import describe_options
+from asides.options import ModelLike, Options, SharedOptions
 from asides.transports.sync import flatten
 from asides.values.events import Event
 from asides.values.reply import Output, Output_co, Reply

@@ -14,7 +14,7 @@ import msgspec
 from asides.flows.call import Call
 from asides.flows.pace import Pace
 from asides.history.check import check_request
-from asides.options import ModelLike, Options, PromptLike
+from asides.options import ModelLike, Options, PromptLike, reject_unknown
 from asides.values.errors import AsidesError, ConfigError
 from asides.values.messages import Message, Prompt
 from asides.values.reply import Reply
@@ -149,6 +149,7 @@ def check_prompts(prompts: object) -> int | None:
 
 def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) -> None:
     """Raise what would be wrong with every question, before the first is sent."""
+    reject_unknown(options, "ask_many()", ("concurrency", "on_progress"))
     reported = set(builder.reported)
     call = builder.build(model, "?", options, stream=False)
     builder.reported.clear()

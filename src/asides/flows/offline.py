@@ -21,7 +21,8 @@ from asides.flows.retry import decode_error
 from asides.flows.steps import Head
 from asides.history.cache_break import CacheBreak, SentBefore, find_cache_break
 from asides.history.plan import Decision, encode_plan, plan
-from asides.options import ModelLike, Options, PromptLike, describe_options
+from asides.option_help import EXPLAIN_TEXT, describe_options
+from asides.options import ModelLike, Options, PromptLike
 from asides.providers.credentials import collect_secrets, is_loopback, is_secret_header, is_secret_query
 from asides.providers.find import find_provider
 from asides.providers.learned_rules import recall
@@ -305,7 +306,7 @@ def explain(
     return explain_call(builder.build(model, prompt, options, stream=False, needs_key=False))
 
 
-describe_options(explain)
+describe_options(explain, first=EXPLAIN_TEXT)
 
 
 def explain_call(call: Call, before: SentBefore | None = None) -> Explanation:

@@ -679,7 +679,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="openai-responses",
         max_tools=_OPENAI_MAX_TOOLS,
-        title="OpenAI, Responses",
+        title="OpenAI (Responses)",
         host="openai",
         dialect="openai_responses",
         base_url="https://api.openai.com/v1",
@@ -698,7 +698,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="openai-chat",
         max_tools=_OPENAI_MAX_TOOLS,
-        title="OpenAI, chat completions",
+        title="OpenAI (chat completions)",
         host="openai",
         base_url="https://api.openai.com/v1",
         base_url_env=("OPENAI_BASE_URL",),

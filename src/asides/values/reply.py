@@ -343,16 +343,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
 
     def _repr_markdown_(self) -> str:
         """The reply in a notebook: its answer, with the thinking that people may see folded above it."""
-        from html import escape
-
-        thought, policy = self.thinking, self.call.visibility
-        if not thought.text or not (policy is None or policy.allows("user", thought.kind)):
-            return self.text
-        seconds = None if self.timing is None else self.timing.thinking
-        title = "Thinking" if seconds is None else f"Thinking ({seconds:.0f} s)"
-        # Escaped and without a blank line, so that it cannot end the fold.
-        text = escape(thought.text).replace("\n", "<br>")
-        return f"<details><summary>{title}</summary>{text}</details>\n\n{self.text}"
+        return format_markdown(self.text, self.thinking, self.timing, self.call.visibility)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reply):
@@ -368,6 +359,19 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
 
 # A streamed reply equals the same reply received whole, so framing and time do not count (contract §4.2).
 _COMPARED_FIELDS = tuple(name for name in Reply.__struct_fields__ if name != "call")
+
+
+def format_markdown(answer: str, thought: Thought, timing: Timing | None, policy: Any) -> str:
+    """An answer for a notebook, with its thinking, if people may see it, folded above."""
+    from html import escape
+
+    if not thought.text or not (policy is None or policy.allows("user", thought.kind)):
+        return answer
+    seconds = None if timing is None else timing.thinking
+    title = "Thinking" if seconds is None else f"Thinking ({seconds:.0f} s)"
+    # Escaped and without a blank line, so that it cannot end the fold.
+    text = escape(thought.text).replace("\n", "<br>")
+    return f"<details><summary>{title}</summary>{text}</details>\n\n{answer}"
 
 
 def merge_thoughts(thoughts: Sequence[Thought], origin: Origin | None) -> Thought:

@@ -21,7 +21,7 @@ from asides.values.json_form import JsonForm, to_json_value, write_json
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.parts import ToolCall, ToolResult, join_commentary
-from asides.values.reply import Outcome, Output, Reply, merge_thoughts
+from asides.values.reply import Outcome, Output, Reply, format_markdown, merge_thoughts
 from asides.values.thinking import Thought
 from asides.values.usage import Cost, Timing, Usage, join_timings, sum_costs
 
@@ -220,6 +220,10 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_markdown_(self) -> str:
+        """The run in a notebook: its answer, with the thinking of all steps that people may see folded above it."""
+        return format_markdown(self.text, self.thinking, self.timing, self.reply.call.visibility)
 
     def __repr__(self) -> str:
         return (

@@ -151,6 +151,10 @@ class Thinking(msgspec.Struct, frozen=True):
     display: str | None = None
     """Claude's own word for the thinking to show, sent as it is; None: the one that `show` means."""
 
+    def __post_init__(self) -> None:
+        if self.effort is not None and self.effort not in EFFORTS:
+            _read_word(self.effort, [])  # Raises InvalidThinking, or finds another word for an effort.
+
     @property
     def asked(self) -> bool:
         """Whether the caller set an amount of thinking, "off" included."""

@@ -141,7 +141,7 @@ def report_many_tools(
     """
     count, size = measure_tools(tools)
     if cap is not None and count > cap:
-        raise TooManyTools(f"{count} tools were given, and {provider} accepts {cap}. Pass fewer.")
+        raise TooManyTools(f"{count} tools were given, and {provider} accepts at most {cap}. Pass fewer.")
     size_kb = size / 1024
     _log_near(count, size_kb, advised, advised_kb)
     is_many = advised is not None and count > advised

@@ -41,7 +41,7 @@ def test_N1_N2_the_defaults_are_advice(model: str, count: int, size: int, told: 
 
 @pytest.mark.parametrize("model", [MODEL, "openai-responses:gpt-5"])
 def test_more_tools_than_the_provider_documents_are_refused_before_a_byte_is_sent(model: str) -> None:
-    with pytest.raises(TooManyTools, match=r"129 tools were given, and OpenAI.* accepts 128"):
+    with pytest.raises(TooManyTools, match=r"129 tools were given, and OpenAI.* accepts at most 128"):
         asides.explain(model, "?", tools=tools(129))
 
 
@@ -121,5 +121,5 @@ def test_one_limit_alone_does_not_make_the_other_default_a_limit(
 
 
 def test_the_cap_of_the_provider_holds_beside_a_limit_on_the_size() -> None:
-    with pytest.raises(TooManyTools, match=r"accepts 128"):
+    with pytest.raises(TooManyTools, match=r"accepts at most 128"):
         asides.explain(MODEL, "?", tools=tools(129), tools_max_json_kb=500)

@@ -6,6 +6,7 @@ Prices are the list prices of genai-prices, where it is installed.
 from __future__ import annotations
 
 from decimal import Decimal
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from asides.batch_rows import Question, encode_canonical
@@ -94,11 +95,17 @@ class RequestEstimator:
     def _build_price_error(self, model: str, most: int | None) -> ConfigError:
         if most is None:
             return ConfigError(
-                f"a limit of cost needs a limit of output, and none is known for {model}. Set max_tokens=…"
+                f"--max-cost (max_cost=) needs a limit of output, and none is known for {model}. Set --max-tokens "
+                "(max_tokens=)."
+            )
+        if find_spec("genai_prices") is None:
+            return ConfigError(
+                "--max-cost (max_cost=) needs prices, and genai-prices is not installed. "
+                "Run pip install 'asides[prices]'."
             )
         return ConfigError(
-            f"a limit of cost needs a price, and none is known for {model}. Run pip install 'asides[prices]', or "
-            "leave out the limit."
+            f"--max-cost (max_cost=) needs prices, and none is known for {model}. Choose a model that has one, or omit "
+            "the limit."
         )
 
 

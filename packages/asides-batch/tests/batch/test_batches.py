@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -199,7 +200,7 @@ def test_files_of_others_are_left_alone(run: RunBatch, tmp_path: Path) -> None:
         ({"ledger": "mysql://x"}, "a ledger is a file or a postgresql:// URL"),
         ({"tools": [print]}, "a batch cannot keep the option tools"),
         ({"max_cost": 1}, "needs a limit of output"),
-        ({"max_cost": 1, "max_tokens": 10}, "needs a price"),
+        ({"max_cost": 1, "max_tokens": 10}, "needs prices, and none is known for openai-compatible:.*Choose a model"),
         ({"on_progress": 1}, "on_progress is a function"),
     ],
 )
@@ -208,6 +209,15 @@ def test_wrong_options_are_told_before_anything_is_sent(
 ) -> None:
     with pytest.raises(asides.ConfigError, match=problem):
         run(["a"], **options)
+    assert not parrot.asked
+
+
+def test_a_limit_of_cost_without_the_price_list_names_what_to_install(
+    run: RunBatch, parrot: Parrot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "genai_prices", None)  # As if it were not installed.
+    with pytest.raises(asides.ConfigError, match=r"genai-prices is not installed\. Run pip install 'asides\[prices\]'"):
+        run(["a"], max_cost=1, max_tokens=10)
     assert not parrot.asked
 
 

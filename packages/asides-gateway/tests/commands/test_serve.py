@@ -57,7 +57,7 @@ def test_without_any_setting_it_answers_on_loopback_and_keeps_its_state_private(
             assert "sk-stage" not in served.log
             assert served.end() == 0
             # A pipe that nobody greets.
-            assert "Next: asides connect" not in served.log
+            assert "asides connect" not in served.log
     state = tmp_path / "state"
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in state.iterdir()} == {0o600}
@@ -76,7 +76,7 @@ def test_someone_at_a_terminal_is_greeted_and_ctrl_c_ends_it(tmp_path: Path) -> 
     assert "openai" in text
     assert "canary" not in text
     assert "encrypted; conversations, in" in text
-    assert "Next: asides connect claude" in text
+    assert re.search(r'connect eval "\$\(asides connect claude --url http://127\.0\.0\.1:\d+\)"', text)
 
 
 @pytest.mark.thorough

@@ -67,7 +67,9 @@ def _explain_unshown(writer: _Writer, dialect: str) -> str | None:
     # Hosts that take an object have a field for it, and Responses are the endpoint that shows it.
     is_chat = dialect == "openai_chat" and writer.target.facts.ask_by != "reasoning_object"
     if rule.kind == "hidden" or (rule.kind == "summary" and is_chat):
-        other = "another endpoint of it may" if dialect == "openai_chat" else "a model of another maker may"
+        # A row that names another host is one of its endpoints; the host chooses the one that shows thinking.
+        named = f"{row.host}:{writer.target.model}" if row.host else "another endpoint of it"
+        other = f"{named if dialect == 'openai_chat' else 'a model of another maker'} may"
         return f"this endpoint does not return the thinking of this model; {other}"
     if writer.thinking.asked or writer.fields:
         return None

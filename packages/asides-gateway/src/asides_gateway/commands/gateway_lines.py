@@ -15,12 +15,12 @@ import msgspec
 
 from asides.cli.exit_codes import Exit
 from asides.cli.render import print_json, print_lines
-from asides.cli.saved_conversations import find_state_folder
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.database import StoreUnavailable
 from asides.database.migrate import check, migrate
 from asides.database.postgres_url import describe_url
+from asides.settings_files import find_state_folder
 from asides.values.errors import ConfigError
 from asides.values.notices import escape_controls
 from asides_gateway.gateway_database import open_database

@@ -9,6 +9,7 @@ from argparse import Namespace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from asides.cli.connect import write_shell_line
 from asides.cli.exit_codes import Exit
 from asides.cli.keys import read_stored_keys
 from asides.cli.render import describe_error
@@ -139,7 +140,8 @@ def _greet(url: str, loaded: LoadedSettings, terminal: Terminal) -> list[str]:
         f"  keys for   {named or 'no provider yet: run `asides keys set PROVIDER`'}",
         f"  routes     {', '.join(list(loaded.calls.routes)[:_MOST_NAMES])}" if loaded.calls.routes else "",
         f"  kept       {kept[settings.state_mode]}; conversations, in {settings.folder}",
-        "Next: asides connect claude (or codex, gemini, opencode, openai …). Ctrl-C ends the gateway.",
+        f"  connect    {write_shell_line(url)}",
+        "In another terminal; codex, gemini, opencode or openai instead of claude. Ctrl-C ends the gateway.",
     ]
     return [line for line in lines if line]
 

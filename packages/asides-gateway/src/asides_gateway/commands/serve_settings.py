@@ -10,11 +10,10 @@ from typing import Any
 
 from asides.cli.private_files import make_private_folder
 from asides.cli.render import PRINTED_WITH_SETTINGS, describe_notice
-from asides.cli.saved_conversations import find_state_folder
 from asides.cli.trust import RECORD, is_trusted
 from asides.gateway_keys import find_gateway_keys, list_key_files
 from asides.settings import Settings, load_settings
-from asides.settings_files import find_config_files, find_config_folder
+from asides.settings_files import find_config_files, find_config_folder, find_state_folder
 from asides.values.errors import ConfigError
 from asides_gateway.gateway_settings import build_settings, check_settings
 from asides_gateway.reload_settings import LoadedSettings

@@ -9,11 +9,11 @@ from typing import Any
 
 from asides.cli.exit_codes import Exit
 from asides.cli.render import format_columns, print_json, print_lines
-from asides.cli.saved_conversations import find_state_folder
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.database.migrate import check, migrate
 from asides.database.postgres_url import describe_url, is_postgres_url
+from asides.settings_files import find_state_folder
 from asides.values.errors import ConfigError
 from asides_gateway.maintenance.check_stores import AreaCheck, check_stores
 from asides_gateway.maintenance.open_stores import open_stores

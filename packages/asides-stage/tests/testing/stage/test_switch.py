@@ -128,3 +128,33 @@ def test_a_conversation_of_one_process_is_accepted_in_the_next(tmp_path: Path, m
     second = _run(tmp_path, "-m", "asides", "-c", "What is 7 * 7?", **variables)
     assert (second.returncode, second.stdout) == (0, "7 × 7 = 49\n"), second.stderr
     assert "thoughts_rejected" not in second.stderr
+
+
+def test_the_seals_of_a_user_are_valid_in_the_next_process_and_not_with_another_user(tmp_path: Path) -> None:
+    def ask(user: str, *words: str) -> str:
+        done = _run(
+            tmp_path,
+            *("-m", "asides", *words, "-m", "openai:gpt-5.2", "--thinking", "high"),
+            ASIDES_STAGE="1",
+            ASIDES_STATE=str(tmp_path / user),
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    ask("ada", "What is 6 * 7?")
+    secret = tmp_path / "ada" / "stage.secret"
+    assert len(secret.read_bytes()) == 32
+    if os.name == "posix":
+        assert secret.stat().st_mode & 0o777 == 0o600
+    assert "warning" not in ask("ada", "-c", "And 6 * 8?")
+    ask("bob", "What is 6 * 7?")
+    assert (tmp_path / "bob" / "stage.secret").read_bytes() != secret.read_bytes()
+    secret.unlink()
+    assert "warning" in ask("ada", "-c", "And 6 * 9?")
+
+
+def test_a_state_folder_that_cannot_be_written_costs_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    program = "import asides; print(asides.ask('openai:gpt-5.2', 'What is 6 * 7?').text)"
+    done = _run(tmp_path, "-c", program, ASIDES_STAGE="1", ASIDES_STATE=str(tmp_path / "file" / "state"))
+    assert done.stdout == "6 × 7 = 42\n", done.stderr
