@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from asides.dialects import find_facts
 from asides.dialects.dialect import ServedRequest
 from asides.relay.endpoints import ReadRequest
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed
@@ -83,6 +84,7 @@ class _Shallow(msgspec.Struct):
     model: Any = None
     stream: Any = None
     previous_response_id: Any = None
+    previous_interaction_id: Any = None
     conversation: Any = None
 
 
@@ -99,13 +101,13 @@ def read_shallow(caller: Caller) -> ServedRequest:
     model = from_path[1] if from_path is not None else found.model
     if not isinstance(model, str) or not model:
         raise refuse_unnamed()
-    prompt = Prompt((), state=_read_state(found))
+    prompt = Prompt((), state=_read_state(found, find_facts(caller.dialect).previous_field))
     return ServedRequest(prompt, model, found.stream is True or path.endswith(_STREAMS))
 
 
-def _read_state(found: _Shallow) -> ProviderState:
+def _read_state(found: _Shallow, previous_field: str) -> ProviderState:
     named = found.conversation
-    given = (found.previous_response_id, named.get("id") if isinstance(named, dict) else named)
+    given = (getattr(found, previous_field, None), named.get("id") if isinstance(named, dict) else named)
     # Whatever is no id names nothing that anybody owns.
     previous, conversation = (None if each is None else str(each) for each in given)
     return ProviderState(previous_response_id=previous, conversation=conversation)

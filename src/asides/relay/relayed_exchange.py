@@ -160,6 +160,9 @@ class RelayedExchange(WrittenExchange):
         self._visibility = visibility
         asked = msgspec.structs.replace(served, prompt=call.prompt)
         quirks = call.target.quirks
+        kept = call.prompt.state
+        self._is_kept = kept.store or (kept.store is None and kept.previous_response_id is not None)
+        """Whether the provider stores the reply to a planned request."""
         self._is_own_dialect = call.target.dialect == caller.dialect and quirks.transport == "direct"
         self._passes = not changes.reply
         """Whether the provider's bytes are the reply."""
@@ -364,7 +367,8 @@ class RelayedExchange(WrittenExchange):
         """Record the owner once: the id alone is enough to read a stored reply."""
         started = next((event for event in events if isinstance(event, ReplyStarted)), None)
         response = self._response
-        if started is not None and started.id and response is not None and response.is_verbatim:
+        is_there = response is not None and (response.is_verbatim or self._is_kept)
+        if started is not None and started.id and is_there:
             claim, self._claim = self._claim, None
             if claim is not None:
                 yield from claim(started.id)
@@ -471,6 +475,8 @@ class RelayedExchange(WrittenExchange):
         if caller.observer is not None:
             caller.show_events(events)
         if not self._has_begun:
+            if self._is_kept and self._claim is not None:
+                yield from self._claim_reply(events)
             self._has_begun = True
             events = self._begin_reply(events)
         events = self._fit(events)
@@ -487,7 +493,7 @@ class RelayedExchange(WrittenExchange):
             self._carrier.set_turn_facts(prefix=partial.prefix, learned=partial.learned, effort=partial.effort)
         if not isinstance(first := events[0], ReplyStarted):
             return events
-        is_stored = can_store(self._caller, self._state)
+        is_stored = can_store(self._caller, self._state) or (self._is_kept and first.stored)
         return [msgspec.structs.replace(first, model=self._served.model, stored=is_stored), *events[1:]]
 
     def _fit(self, events: list[Event]) -> list[Event]:

@@ -222,10 +222,10 @@ class InteractionsWriter(ReplyWriter):
         return self._begin() + self._frame("error", error=msgspec.json.decode(body)["error"])
 
     def _describe(self, status: str) -> Wire:
-        """Describe the interaction. Its id is empty where nothing is stored, as for a reply of another provider."""
+        """Describe the interaction. Its id is empty where nothing is stored."""
         request = self.request
-        is_stored = not self._is_foreign and (request is None or request.prompt.state.store is not False)
-        made: Wire = {"id": self._started.id or "" if is_stored else "", "object": "interaction"}
+        is_stored = self._started.stored and (request is None or request.prompt.state.store is not False)
+        made: Wire = {"id": self.reply_id if is_stored else "", "object": "interaction"}
         named = "agent" if request is not None and "agent" in request.prompt.extra else "model"
         made |= {named: self._started.model, "status": status}
         if status != "in_progress":
