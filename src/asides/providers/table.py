@@ -718,7 +718,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("OPENAI_COMPATIBLE_BASE_URL",),
         key_env=("OPENAI_COMPATIBLE_API_KEY",),
         key="optional",
-        quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
+        # Any host may be there, so the caller's word for a tool choice stays.
+        quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS, any_tool=True),
         models=(TINY_REASONER, *SELF_HOSTED_AUTO),
         replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
         also=(

@@ -145,7 +145,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
         # Fields that a request had beside a type; the object is refused without one.
         del extra["thinking"]
         notices.append(Notice("setting_dropped", "it means nothing without thinking", "thinking", ", ".join(own)))
-    body = write_fields(prompt, merge_fields(body, extra), "anthropic", _WHOLE)
+    body = write_fields(prompt, merge_fields(body, extra), "anthropic", _WHOLE, notices)
     if _restore_older_output(prompt, body):
         betas.append(OLDER_OUTPUT)
     if target.quirks.reports_input and _has_thoughts(prompt):

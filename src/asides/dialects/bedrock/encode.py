@@ -113,7 +113,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.metadata is not None:
         body["requestMetadata"] = prompt.metadata
     notices += report_unsupported(prompt, "user")
-    return write_fields(prompt, merge_fields(body, prompt.extra), "bedrock", _WHOLE)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "bedrock", _WHOLE, notices)
 
 
 def _encode_sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
