@@ -252,6 +252,7 @@ def test_the_rule_of_a_model_names_its_grammar(name: str) -> None:
         ("solar-open", "<|think|>R<|end|><|begin|>assis", ""),
         # The closing tag of another effort.
         ("ifm", "<ifm|think>R</ifm|think_faster>A", "A"),
+        ("ifm", "<ifm|think>R</think>A", "A"),
         ("hy", "<think:6124c78e>R</think:6124c78e>A", "A"),
         ("pangu", "use [UNUSED16] here", "use [UNUSED16] here"),
         ("apriel", "I said: Here are my reasoning steps:", "I said: Here are my reasoning steps:"),
@@ -272,6 +273,47 @@ def test_the_rule_of_a_model_names_its_grammar(name: str) -> None:
 )
 def test_the_neighbouring_cases(name: str, source: str, text: str, starts_inside: StartsInside) -> None:
     assert separate_in_every_chunking(source, [name], starts_inside).text == text
+
+
+WITHOUT_END = [
+    ("muse-glimmer", " to=self<|message|>R to=user<|message|>A<|eot|>", "A", "R"),
+    ("muse-glimmer", "to=self<|message|>R to=self<|message|>S to=user<|message|>A", "A", "R S"),
+    ("muse-glimmer", " to=self<|message|>R to=f.g<|message|><atem:invoke>", "to=f.g<|message|><atem:invoke>", "R"),
+    (
+        "muse-glimmer",
+        " to=user<|message|>A<|eom|><|start|>assistant to=self<|message|>R to=user<|message|>B<|eot|>",
+        "AB",
+        "R",
+    ),
+    ("inkling-blocks", "<|content_thinking|>R<|content_text|>A<|end_message|>", "A", "R"),
+    (
+        "inkling-blocks",
+        "<|content_thinking|>R<|content_invoke_tool_json|>{}<|end_message|>",
+        "<|content_invoke_tool_json|>{}",
+        "R",
+    ),
+    (
+        "inkling-blocks",
+        "<|content_text|>A<|end_message|><|message_model|><|content_thinking|>R<|content_text|>B",
+        "AB",
+        "R",
+    ),
+    ("solar-open", "<|think|>R<|content|>A<|flush|>", "A", "R"),
+    ("solar-open", "<|think|>R<|tool_calls|><|tool_call:begin|>f", "<|tool_calls|><|tool_call:begin|>f", "R"),
+]
+
+
+@pytest.mark.parametrize(("name", "source", "text", "thinking"), WITHOUT_END)
+@pytest.mark.parametrize("is_alone", [True, False], ids=["one grammar", "default set"])
+def test_the_next_header_ends_a_thought_without_its_end(
+    name: str, source: str, text: str, thinking: str, is_alone: bool, starts_inside: StartsInside
+) -> None:
+    tags = [name] if is_alone else None
+    found = separate_in_every_chunking(source, tags, starts_inside)
+    assert (found.text.strip(), " ".join((found.thinking or "").split())) == (text, thinking)
+    for end in range(source.index("R"), len(source)):
+        cut = separate(source[:end], tags, starts_inside=starts_inside).text
+        assert "R" not in cut, source[:end]
 
 
 HARMONY_TEXTS = [

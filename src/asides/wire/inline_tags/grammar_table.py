@@ -47,7 +47,15 @@ def _around_answer(name: str) -> tuple[tuple[Phrase, ...], tuple[Phrase, ...]]:
 
 
 _HARMONY_STARTS: tuple[Phrase, ...] = ((), ("<|start|>assistant", _WORDS))
-_MUSE_RECIPIENTS: tuple[Phrase, ...] = (("to=self",), ("to=user",), ("to=", _RECIPIENT), ())
+_MUSE_NAMED: tuple[Phrase, ...] = (("to=self",), ("to=user",), ("to=", _RECIPIENT))
+_MUSE_RECIPIENTS: tuple[Phrase, ...] = (*_MUSE_NAMED, ())
+_INKLING_KINDS = (
+    "<|content_thinking|>",
+    "<|content_text|>",
+    "<|content_invoke_tool_json|>",
+    "<|content_invoke_tool_text|>",
+    "<|content_invoke_tool|>",
+)
 _ANSWER = _around_answer("answer")
 _RESPONSE = _around_answer("response")
 
@@ -222,6 +230,7 @@ _DEFAULT = (
         header=tuple(("<|start|>assistant", _SPACES, *to, "<|message|>") for to in _MUSE_RECIPIENTS),
         # The template ends with <|start|>assistant, so the text begins with the rest of the header.
         first=tuple((*to, "<|message|>") for to in _MUSE_RECIPIENTS),
+        inner=tuple((*to, "<|message|>") for to in _MUSE_NAMED),
         control=_literals("<|eom|>", "<|eot|>"),
         orphan=_literals("<|eom|><|start|>assistant"),
         read=read_recipient,
@@ -233,18 +242,10 @@ _DEFAULT = (
     Grammar(
         "inkling-blocks",
         close=_literals("<|end_message|>", "<|content_model_end_sampling|>"),
-        header=tuple(
-            ("<|message_model|>", _WORDS, kind)
-            for kind in (
-                "<|content_thinking|>",
-                "<|content_text|>",
-                "<|content_invoke_tool_json|>",
-                "<|content_invoke_tool_text|>",
-                "<|content_invoke_tool|>",
-            )
-        ),
+        header=tuple(("<|message_model|>", _WORDS, kind) for kind in _INKLING_KINDS),
         # The template ends with <|message_model|>.
         first=_literals("<|content_thinking|>", "<|content_text|>"),
+        inner=_literals(*_INKLING_KINDS),
         control=_literals("<|end_message|>", "<|content_model_end_sampling|>"),
         orphan=_literals("<|end_message|><|message_model|>"),
         read=read_content_kind,
@@ -272,9 +273,9 @@ _DEFAULT = (
     ),
     Grammar(
         "ifm",
-        # The tag names the effort. The model does not always close with the tag that was opened.
+        # The tag names the effort. The model does not always close with the tag that was opened, or with one of these.
         open=_literals("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
-        close=_literals("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"),
+        close=(*_literals("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"), *close_angle("think")),
         models=("K2 Horizon",),
         since=_NEW,
         source=f"{_VLLM}, k2_horizon; {_SGLANG}, k2_horizon; ggml-org/llama.cpp pull request on its closing tags",
@@ -285,6 +286,7 @@ _DEFAULT = (
         header=_literals(*(f"<|begin|>assistant<|{kind}|>" for kind in ("think", "content", "tool_calls"))),
         # The template ends with <|begin|>assistant.
         first=_literals("<|think|>", "<|content|>"),
+        inner=_literals("<|content|>", "<|tool_calls|>"),
         control=_literals("<|end|>", "<|flush|>"),
         orphan=_literals("<|end|><|begin|>assistant"),
         read=read_content_kind,
