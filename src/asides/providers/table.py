@@ -40,10 +40,12 @@ from asides.providers.models.makers import (
 from asides.providers.models.open_weights import (
     ALTERNATING_TEMPLATES,
     HOSTED,
+    OWN_GRAMMARS,
     SELF_HOSTED,
     SELF_HOSTED_AUTO,
     TINY_REASONER,
     extend_hosted,
+    find_written_tags,
     open_weights,
     spell_with_p,
 )
@@ -607,6 +609,7 @@ def _routed(
     *upstream: str,
     forced_tools: bool | Literal["required"] = True,
     empty_thinking: bool | None = None,
+    tags: Tags | None = None,
 ) -> ModelRule:
     """A model behind a router that maps efforts, and the rule sets of its maker that reach the caller."""
     return ModelRule(
@@ -618,6 +621,8 @@ def _routed(
         forced_tools=forced_tools,
         empty_thinking=empty_thinking,
         enforces=("one_reasoning_spelling", *upstream),
+        # Not every host behind the router parses them.
+        tags=tags or find_written_tags(models) or None,
         since="2026-06-25" if thinking == "optional" else "2026-07-25",
         source="openrouter.ai/docs/use-cases/reasoning-tokens"
         if thinking == "optional"
@@ -643,12 +648,16 @@ _OPENROUTER_MODELS = (
     ),
     _routed("moonshotai/kimi-k2-thinking*", "always"),
     # Forced tools: AstrBotDevs/AstrBot#7805, 2026-04-25; UKGovernmentBEIS/inspect_ai#5152, 2026-08-31.
-    _routed("moonshotai/kimi-k[3-9]*", "always", "forced_tools_upstream", forced_tools="required"),
+    *(
+        _routed(f"moonshotai/kimi-{name}*", "always", "forced_tools_upstream", forced_tools="required")
+        for name in ("k3", "k[4-9]")
+    ),
     _routed("moonshotai/kimi-k2.[5-9]*", "optional", "forced_tools_upstream", forced_tools=False),
     _routed("minimax/minimax-m2*", "always", "numbered_pairs"),
-    _routed("minimax/minimax*", "optional", "numbered_pairs"),
+    *(_routed(f"minimax/minimax{name}*", "optional", "numbered_pairs") for name in ("-m3", "")),
     _routed("z-ai/glm-5.3*", "always", "one_pair_error"),
     _routed("z-ai/glm*", "optional", "one_pair_error"),
+    *(_routed(models, "optional", tags=tags) for models, tags in OWN_GRAMMARS.items()),
     _routed("*", "optional"),
 )
 

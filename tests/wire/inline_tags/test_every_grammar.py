@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from asides.providers.find import find_target
 from asides.providers.models.open_weights import SELF_HOSTED
 from asides.providers.quirks import ANY_TAGS
 from asides.wire.inline_tags import DEFAULT_TAGS, GRAMMARS, Channel, Separated, Splitter, StartsInside, separate
+from tests.decoding import decoded, whole
 from tests.providers.models.rules import rule_of
 
 
@@ -227,6 +229,18 @@ def test_a_server_of_which_nothing_is_known_may_leave_every_default_grammar() ->
 @pytest.mark.parametrize("name", [name for name in NAMES if FORMS[name].model])
 def test_the_rule_of_a_model_names_its_grammar(name: str) -> None:
     assert name in (rule_of(FORMS[name].model, SELF_HOSTED).tags or ())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if FORMS[name].model])
+def test_a_router_may_leave_the_grammar_of_a_model(name: str) -> None:
+    maker, _, model = FORMS[name].model.lower().partition("/")
+    makers = {"moonshotai": "moonshotai", "minimaxai": "minimax"}
+    target = find_target(f"openrouter:{makers.get(maker, maker)}/{model}")
+    assert name in target.facts.tags
+    form = FORMS[name]
+    content = f"{form.opening}{SECRET}{form.closing}A b.{form.end}"
+    reply = decoded(whole({"role": "assistant", "content": content}), target)
+    assert (reply.text, reply.thinking.text.strip()) == ("A b.", SECRET)
 
 
 @pytest.mark.parametrize(
