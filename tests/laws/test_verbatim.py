@@ -519,6 +519,50 @@ def test_the_word_any_goes_back_to_a_host_that_has_it(provider: str, word: str) 
     assert sent["tool_choice"] == "required"
 
 
+@pytest.mark.parametrize(
+    ("dialect", "fields"),
+    [
+        ("gemini", {"contents": [{"role": "user", "parts": [{"text": "?"}], "xNew": False}]}),
+        ("anthropic", {"messages": [{"role": "user", "content": "?", "x_new": False}]}),
+        ("bedrock", {"messages": [{"role": "user", "content": [{"text": "?"}], "xNew": False}]}),
+        (
+            "bedrock",
+            {
+                "messages": [
+                    {"role": "user", "content": [{"text": "?"}]},
+                    {"role": "assistant", "content": [{"text": "!"}], "xNew": False},
+                    {"role": "user", "content": [{"text": "?"}]},
+                ]
+            },
+        ),
+        ("openai_chat", {"messages": [{"role": "user", "content": "?", "x_new": False}]}),
+        (
+            "anthropic",
+            {
+                "messages": [{"role": "user", "content": "?"}],
+                "output_format": {"type": "json_schema", "schema": {"type": "object"}, "x_new": {"a": False}},
+            },
+        ),
+        (
+            "gemini",
+            {
+                "contents": [{"role": "user", "parts": [{"text": "?"}]}],
+                "systemInstruction": {"parts": {"text": "Be short.", "xNew": [False]}},
+            },
+        ),
+    ],
+    ids=str,
+)
+def test_unknown_fields_that_are_false_or_beside_known_ones_go_back(dialect: str, fields: dict[str, Any]) -> None:
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, **fields}
+    sent, findings = send(dialect, json.dumps(body).encode(), PATHS.get(dialect, "/"))
+    if dialect == "anthropic" and "output_format" not in fields:
+        # Its own host refuses fields that it does not know in messages.
+        assert any("'x_new' was left out" in finding.words for finding in findings)
+    else:
+        assert {name: sent.get(name) for name in fields} == fields
+
+
 def test_callers_of_a_function_go_back_and_a_field_that_is_lost_is_told() -> None:
     function = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False}
     tools = [function | {"allowed_callers": ["programmatic"], "defer_loading": True}]

@@ -64,7 +64,7 @@ def keep_source(
     `absent`: the fields that the turn did not have, though encoders write them.
     """
     found = list(objects)
-    beside = {name: value for name, value in (turn or {}).items() if not _is_empty(value)}
+    beside = {name: value for name, value in (turn or {}).items() if value is False or not _is_empty(value)}
     beside |= dict.fromkeys(absent)
     if not always and not beside and all(map(_is_plain, found)):
         return message

@@ -180,7 +180,9 @@ def _restore_older_output(prompt: Prompt, body: dict[str, Any]) -> bool:
     """Write the format of the answer in the field that it had before `output_config`, if it was read from there."""
     config = body.get("output_config")
     older = prompt.source.fields.get("output_format") if prompt.source and prompt.is_from("anthropic") else None
-    if not isinstance(config, dict) or not isinstance(older, dict) or config.get("format") != older:
+    if not isinstance(config, dict) or not isinstance(older, dict) or not isinstance(config.get("format"), dict):
+        return False
+    if any(older.get(name) != value for name, value in config["format"].items()):
         return False
     body["output_format"] = older
     body["output_config"] = {name: value for name, value in config.items() if name != "format"}
