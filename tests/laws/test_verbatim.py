@@ -563,6 +563,16 @@ def test_unknown_fields_that_are_false_or_beside_known_ones_go_back(dialect: str
         assert {name: sent.get(name) for name in fields} == fields
 
 
+def test_a_schema_that_bedrock_accepts_without_following_it_goes_back() -> None:
+    structure = {"jsonSchema": {"name": "rating", "schema": '{"type":"object","properties":{}}'}}
+    config = {"textFormat": {"type": "json_schema", "structure": structure}}
+    body = {"messages": [{"role": "user", "content": [{"text": "?"}]}], "outputConfig": config}
+    path = "/model/anthropic.claude-3-sonnet-20240229-v1:0/converse"
+    sent, findings = send("bedrock", json.dumps(body).encode(), path)
+    assert sent["outputConfig"] == config
+    assert not any(finding.code == "schema_not_sent" for finding in findings)
+
+
 def test_callers_of_a_function_go_back_and_a_field_that_is_lost_is_told() -> None:
     function = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False}
     tools = [function | {"allowed_callers": ["programmatic"], "defer_loading": True}]

@@ -1886,6 +1886,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="wandb",
         title="Weights & Biases Inference",
+        aliases=("weights-and-biases",),
         base_url="https://api.inference.wandb.ai/v1",
         key_env=("WANDB_API_KEY",),
         quirks=Quirks(tags=("think",), ask_by="template", replay_field="reasoning"),
@@ -1938,7 +1939,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="meta-ai",
         title="Meta Model API",
-        aliases=("muse",),
+        aliases=("muse", "meta"),
         dialect="openai_responses",
         base_url="https://api.meta.ai/v1",
         base_url_env=("META_API_BASE",),
@@ -2129,7 +2130,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="foundry-anthropic",
         title="Claude on Microsoft Foundry",
         dialect="anthropic",
-        aliases=("azure-anthropic", "foundry-claude"),
+        aliases=("azure-anthropic", "foundry-claude", "foundry"),
         base_url="https://$ANTHROPIC_FOUNDRY_RESOURCE.services.ai.azure.com/anthropic/v1",
         base_url_env=("ANTHROPIC_FOUNDRY_BASE_URL",),
         own_hosts=(".services.ai.azure.com",),
