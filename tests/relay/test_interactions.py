@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 import pytest
 
+from asides.options import Options
+from asides.relay.vault.memory_vault import MemoryVault
 from asides_stage import OpenStage, Say
+from tests.decoding import sse
 from tests.dialects.gemini_interactions.interactions import GO
+from tests.loopback import saying, serving, whole_response
 from tests.relay.relaying import Door, Response
 
 CLAUDE, OWN = "anthropic:claude-opus-4-5", "google-interactions:gemini-3-pro-preview"
@@ -154,3 +159,39 @@ def test_a_reply_that_is_not_stored_has_no_id(stage: OpenStage) -> None:
     door = Door(stage([Say(text="a"), Say(text="b")]))
     for model in (OWN, CLAUDE):
         assert post(door, model, store=False, asides={"forward": False}).json["id"] == ""
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_the_next_turn_continues_the_last_interaction_of_a_reply(stream: bool) -> None:
+    def write(number: int, **ended: Any) -> bytes:
+        named = {"id": f"v1_{number}", "object": "interaction", "model": "gemini-3-pro-preview"}
+        step = {"type": "model_output", "content": [{"type": "text", "text": f"{number} "}]}
+        if not stream:
+            return whole_response(msgspec.json.encode({**named, **ended, "steps": [step]}))
+        body = sse(
+            {"event_type": "interaction.created", "interaction": {**named, "status": "in_progress"}},
+            {"event_type": "step.start", "index": 0, "step": step},
+            {"event_type": "step.stop", "index": 0},
+            {"event_type": "interaction.completed", "interaction": {**named, **ended}},
+        )
+        return whole_response(body, "text/event-stream")
+
+    hops = (
+        write(0, status="requires_continuation", continuation_token="t"),
+        write(1, status="completed"),
+        write(2, status="completed"),
+    )
+    with serving(saying(*hops)) as server:
+        options = Options(base_url=server.url, api_key="k")
+        door = Door(None, options=options, records=MemoryVault(), stores_responses=False)
+        body = {"model": OWN, "input": [GO], "stream": stream, "asides": {"forward": False}}
+        response = door.post("/v1beta/interactions", body, tenant="alice")
+        assert response.status == 200, response.body
+        assert b'"0 ' in response.body
+        ids = re.findall(rb'"id":"(v1_\d)"', response.body)
+        assert ids[-1] == b"v1_1"
+        again = {**body, "previous_interaction_id": "v1_1", "asides": {"forward": False}}
+        assert door.post("/v1beta/interactions", again, tenant="bob").status == 400
+        assert door.post("/v1beta/interactions", again, tenant="alice").status == 200
+        sent = [msgspec.json.decode(request.body) for request in server.heard]
+    assert [request.get("previous_interaction_id") for request in sent] == [None, "v1_0", "v1_1"]

@@ -151,6 +151,7 @@ class RelayedExchange(WrittenExchange):
         self._is_last = is_last
         self._has_other = has_other
         self._claim = claim
+        self._claim_later = claim
         self._on_repair = on_repair
         self._given = given
         self._planned: tuple[HttpRequest, HttpRequest] | None = None
@@ -481,7 +482,10 @@ class RelayedExchange(WrittenExchange):
             events = self._begin_reply(events)
         events = self._fit(events)
         if events and isinstance(last := events[-1], ReplyEnded):
-            events = [*events[:-1], self._end(last)]
+            last = self._end(last)
+            events = [*events[:-1], last]
+            if self._claim_later is not None and last.started is not None and last.started.id:
+                yield from self._claim_later(last.started.id)
             yield from self._finish()
             self._is_over = True
         if written := self._writer.write(events):
@@ -531,7 +535,11 @@ class RelayedExchange(WrittenExchange):
         return [*self._write_head(notices, stream=self._served.stream)]
 
     def _end(self, end: ReplyEnded) -> ReplyEnded:
-        """The end without the word of another dialect: one of ours may mean less by the same word."""
+        """The end without the word of another dialect: one of ours may mean less by the same word. It names the reply
+        where its provider stores that.
+        """
+        if not self._is_kept and end.started is not None:
+            end = msgspec.structs.replace(end, started=None)
         if self._call.target.dialect == self._caller.dialect and end.stop.reason != "tool_calls":
             return end
         return msgspec.structs.replace(end, stop=msgspec.structs.replace(end.stop, raw=None))

@@ -13,8 +13,10 @@ import msgspec
 from asides.dialects.gemini_interactions.wire import CITED, MEDIA, SIGNATURE, STATUSES, map_status
 from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
+    Event,
     PartArrived,
     RefusalDelta,
+    ReplyEnded,
     StopKind,
     StopReason,
     TextDelta,
@@ -200,6 +202,12 @@ class InteractionsWriter(ReplyWriter):
     def _end_open(self) -> bytes:
         step, self._open = self._open, None
         return b"" if step is None else self._frame("step.stop", index=step.index)
+
+    def _write_other(self, event: Event) -> bytes:
+        if isinstance(event, ReplyEnded) and event.started is not None and event.started.stored and event.started.id:
+            # The reply took several interactions, and the next turn continues the last one.
+            self.use_reply_id(event.started.id)
+        return super()._write_other(event)
 
     # --- the interaction --------------------------------------------------------------------------------------------
 
