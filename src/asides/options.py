@@ -3,8 +3,8 @@
 A new option is declared in `SharedOptions` (the type for callers) and in `CallOptions` (the type after reading, which
 inherits the fields of `Sampling`), and explained in docs/options.md and option_help. If `Prompt`, `Sampling`,
 `ProviderState` or `Policy` has a field of its name, its value is put there; otherwise flows/build_call or flows/call
-reads it. Tests fail until all of this exists. There are two declarations because type checkers read keyword arguments from a TypedDict only,
-and callers may write more forms than the code reads.
+reads it. Tests fail until all of this exists. There are two declarations because type checkers read keyword arguments
+from a TypedDict only, and callers may write more forms than the code reads.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ When you add a kind, add a sample here: the tests then name each dialect that dr
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
@@ -207,3 +209,27 @@ def test_an_event_is_written_or_listed_as_unwritten(name: str, kind: type[Any], 
         assert not is_written, "no dialect can take back what a stream has sent"
         return
     assert is_written == (name not in _UNWRITTEN.get(kind, ())), f"see {name}/server/write_reply.py"
+
+
+# Its own folder and these: decision 0015.
+_FILES_THAT_NAME_INTERACTIONS = {
+    "src/asides/dialects/__init__.py",
+    "src/asides/intake/detect.py",
+    "src/asides/providers/refusals.toml",
+    "src/asides/providers/switches/table.py",
+    "src/asides/providers/table.py",
+    "packages/asides-stage/src/asides_stage/stage/rules/gemini_interactions.py",
+}
+
+
+def test_a_dialect_is_named_in_few_files() -> None:
+    root = Path(__file__).parents[2]
+    files = [file for folder in ("src", "packages") for file in (root / folder).rglob("*.*")]
+    named = {
+        place
+        for file in files
+        if file.suffix in (".py", ".toml") and "/tests/" not in (place := file.relative_to(root).as_posix())
+        if "dialects/gemini_interactions/" not in place
+        if re.search(r"gemini_interactions|[\"'/]interactions?\b|\w+_interaction\b", file.read_text(encoding="utf-8"))
+    }
+    assert named == _FILES_THAT_NAME_INTERACTIONS

@@ -16,7 +16,7 @@ from asides.flows.steps import Head, Open
 from asides.providers.find import find_target
 from asides.values.errors import ConnectionLost, Overloaded
 from asides.values.events import ReplyEnded, ReplyStarted, UsageReported
-from asides.values.messages import Prompt, user
+from asides.values.messages import Prompt, ProviderState, user
 from tests.decoding import sse
 from tests.flows.test_exchange import OK, Played
 from tests.loopback import ReceivedRequest, serving, whole_response
@@ -166,3 +166,78 @@ def test_half_an_answer_whose_rest_is_empty_is_an_error_with_the_half(write: Any
     assert isinstance(played.error, ConnectionLost)
     assert played.error.partial is not None
     assert played.error.partial.text == "one "
+
+
+# --- Interactions -----------------------------------------------------------------------------------------------------
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "model_output", "content": [{"type": "text", "text": said}]}
+
+
+THINKS: dict[str, Any] = {
+    "type": "thought",
+    "signature": "c2ln",
+    "summary": [{"type": "text", "text": "plan"}],
+}
+CALLS: dict[str, Any] = {"type": "function_call", "id": "c1", "name": "look", "arguments": {"at": "sea"}}
+STEPS: list[list[dict[str, Any]]] = [[THINKS, text("one ")], [text("two "), CALLS], [text("three")]]
+
+
+def interaction(number: int, *, stored: bool, whole_body: bool) -> bytes:
+    """The body of one of the requests that a reply takes."""
+    is_last = number == len(STEPS) - 1
+    named = {"id": f"v1_{number}" if stored else "", "object": "interaction", "model": MODEL}
+    used = {"total_input_tokens": 10, "total_output_tokens": number + 1, "total_tokens": 11 + number}
+    ended: dict[str, Any] = {**named, "status": "completed" if is_last else "requires_continuation", "usage": used}
+    if not is_last:
+        ended["continuation_token"] = f"token{number}"
+    if whole_body:
+        return json.dumps({**ended, "steps": STEPS[number]}).encode()
+    events = [{"event_type": "interaction.created", "interaction": {**named, "status": "in_progress"}}]
+    for index, step in enumerate(STEPS[number]):
+        events += [
+            {"event_type": "step.start", "index": index, "step": step},
+            {"event_type": "step.stop", "index": index},
+        ]
+    return sse(*events, {"event_type": "interaction.completed", "interaction": ended})
+
+
+@pytest.mark.parametrize("whole_body", [True, False], ids=["whole", "stream"])
+@pytest.mark.parametrize("stored", [True, False], ids=["stored", "not stored"])
+def test_the_interactions_of_a_reply_are_one(stored: bool, whole_body: bool) -> None:
+    target = find_target(f"google-interactions:{MODEL}", base_url="http://127.0.0.1:9", environ={})
+    state = ProviderState(store=True, previous_response_id="v1_before") if stored else ProviderState()
+    call = Call(Prompt((user("Count."),), state=state), target, Policy())
+    bodies = [interaction(number, stored=stored, whole_body=whole_body) for number in range(len(STEPS))]
+    played = Played(Exchange(call, jitter=lambda: 0.0), answers_of(bodies))
+    reply = played.reply
+    assert reply is not None
+    assert (reply.text, reply.thinking.text, reply.stop.reason) == ("one two three", "plan", "tool_calls")
+    assert [type(part).__name__ for part in reply.parts] == ["Thought", "Text", "ToolCall", "Text"]
+    assert (reply.usage.input, reply.usage.output, reply.usage.total) == (30, 6, 36)
+    assert (reply.id, reply.stored) == (("v1_2", True) if stored else (None, False)), "the next turn continues the last"
+    assert (reply.warnings, reply.streamed) == ((), not whole_body)
+    sent = [json.loads(step.request.body) for step in played.steps if isinstance(step, Open)]
+    assert [body.pop("continuation_token", None) for body in sent] == [None, "token0", "token1"]
+    if stored:
+        assert [body["previous_interaction_id"] for body in sent] == ["v1_before", "v1_0", "v1_1"]
+        assert ["input" in body for body in sent] == [True, False, False]
+    else:
+        assert sent[0] == sent[1] == sent[2]
+        assert sent[0]["store"] is False
+
+
+def test_an_interaction_that_cannot_be_continued_says_so() -> None:
+    target = find_target(f"google-interactions:{MODEL}", base_url="http://127.0.0.1:9", environ={})
+    body = json.loads(interaction(0, stored=False, whole_body=True))
+    del body["continuation_token"]
+    call = Call(Prompt((user("Count."),)), target, Policy())
+    for answers, policy in (
+        (json.dumps(body).encode(), call),
+        (interaction(0, stored=False, whole_body=False), Call(call.prompt, target, Policy(continuations=0))),
+    ):
+        reply = Played(Exchange(policy, jitter=lambda: 0.0), answers_of([answers])).reply
+        assert reply is not None
+        assert (reply.text, reply.stop.raw) == ("one ", "requires_continuation")
+        assert [notice.code for notice in reply.warnings] == ["reply_not_continued"]

@@ -226,6 +226,11 @@ def test_a_row_of_ones_own_takes_its_name_from_our_aliases() -> None:
     assert find_provider("zhipu", [mine]).name == "zai"
 
 
+def test_rows_are_found_by_the_names_people_use() -> None:
+    for name, row in (("meta", "meta-ai"), ("foundry", "foundry-anthropic"), ("weights-and-biases", "wandb")):
+        assert find_provider(name).name == row
+
+
 def test_of_two_rows_with_one_name_the_first_counts() -> None:
     first, second = (
         Provider(name="mine", base_url="https://a.example"),

@@ -65,6 +65,7 @@ def test_a_request_leaves_as_it_came(model: str, more: bytes) -> None:
     [
         ("groq:openai/gpt-oss-20b", b', "temperature": 0.70'),
         ("openai-compatible:x", b', "tools": [ {"type":"browser_search"} ]'),
+        ("openai-compatible:x", b', "tools": [ {"type":"function","function":{"name":"a"}} ], "tool_choice": "any"'),
         ("openai-compatible:x", b', "response_format" : {"type":"json_object"}'),
         ("openai-compatible:x", b', "reasoning_effort" : "low"'),
         ("deepseek:deepseek-chat", b', "stop": [ "x" ]'),
@@ -107,7 +108,7 @@ def test_members_that_the_plan_does_not_change_keep_their_bytes() -> None:
         ),
         ("minimax:MiniMax-M2", {}, {"reasoning_split": True}),
         (
-            "openai-compatible:x",
+            "groq:llama-3.3",
             {"tools": [{"type": "function", "function": {"name": "look"}}], "tool_choice": "any"},
             {"tool_choice": "required"},
         ),

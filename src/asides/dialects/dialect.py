@@ -123,6 +123,11 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """The fields of a request that only a provider of this dialect can act on: a relay translates none that has one."""
     routing_fields: tuple[str, ...] = ()
     """The fields that concern only how the provider stores, routes or bills a request."""
+    stored_as: str = ""
+    """What servers call a reply that they store, as "response"; "" where they store none. The fields and the paths for
+    stored replies are named after it: `previous_response_id`, `/responses/{id}`."""
+    unknown_previous: str = "Previous response with id '{id}' not found."
+    """What a server says about a previous reply that it does not have."""
     pairs_by_turn: bool = False
     """Whether messages of the model in a row are one turn, whose results follow the last of them."""
     blank_texts: bool = False
@@ -132,6 +137,11 @@ class DialectFacts(msgspec.Struct, frozen=True):
     cache_since: str = ""
     """The date of what is known about the prompt caches of this dialect."""
     cache_source: str = ""
+
+    @property
+    def previous_field(self) -> str:
+        """The field of a request that names the stored reply it continues; "" where servers store none."""
+        return f"previous_{self.stored_as}_id" if self.stored_as else ""
 
 
 class Dialect(Protocol):

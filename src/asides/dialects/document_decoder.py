@@ -386,3 +386,49 @@ class DocumentDecoder:
     def read_fields(self, raw: bytes | msgspec.Raw) -> Any:
         """Read raw JSON of any type; invalid characters are replaced."""
         return read_any(self.clean(raw))
+
+
+class ContinuedDecoder(DocumentDecoder):
+    """A decoder of replies that may take several requests: a server ends one at its limit, and another continues it."""
+
+    continuation: dict[str, Any] | None = None
+    """The fields of the request that continues the reply, where the server has ended it before its end. A field that is
+    None is not sent."""
+    is_resumed = False
+    """Whether this body is not the first of the reply."""
+    _form: bool | None = None
+
+    def __init__(self, target: Target, max_event_bytes: int) -> None:
+        super().__init__(target, Framing(max_event_bytes=max_event_bytes))
+        self._max_event_bytes = max_event_bytes
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the body came as a stream."""
+        return super().streamed if self._form is None else self._form
+
+    def is_complete(self) -> bool:
+        """At the end: whether the whole reply has come. A body that continues one has to say how it ended."""
+        return super().is_complete() and not (self.is_resumed and self.stop is None)
+
+    def end_body(self) -> list[Event]:
+        """Take the end of a body that another one may continue: see `continuation`."""
+        events: list[Event] = []
+        if self.failure is None:
+            self._form = self.streamed
+            self._decode_rest(events)
+            if self.payloads or self.failure is not None:
+                # Of a body without a document, the first bytes say what it was.
+                self._framing = Framing(max_event_bytes=self._max_event_bytes)
+        return events
+
+    def resume(self) -> None:
+        """Decode the body of the next request for the same reply."""
+        self.continuation, self.stop, self.ended = None, None, False
+        self.is_resumed = True
+
+    def report_not_continued(self, events: list[Event]) -> None:
+        """Warn that the reply is incomplete, unless it failed."""
+        if self.failure is None:
+            detail = "the reply stops at the limit of one request; metadata['raw'] has the token that continues it"
+            self.warn("reply_not_continued", detail, events)

@@ -16,9 +16,10 @@ import msgspec
 
 from asides.providers.quirks import THINKING_FIELDS
 from asides.values.messages import Message, Prompt, RequestSource, Source
+from asides.values.notices import Notice
 from asides.values.parts import ToolCall
 from asides.values.thinking import ENVELOPES
-from asides.values.tools import Tool
+from asides.values.tools import Tool, report_names
 
 Same = Callable[[str, Any, Any], bool]
 """Whether two values of a field mean the same in a dialect. Arguments: its name, our value, theirs."""
@@ -63,7 +64,7 @@ def keep_source(
     `absent`: the fields that the turn did not have, though encoders write them.
     """
     found = list(objects)
-    beside = {name: value for name, value in (turn or {}).items() if not _is_empty(value)}
+    beside = {name: value for name, value in (turn or {}).items() if value is False or not _is_empty(value)}
     beside |= dict.fromkeys(absent)
     if not always and not beside and all(map(_is_plain, found)):
         return message
@@ -322,6 +323,7 @@ class WholeFields(msgspec.Struct, frozen=True):
 
 _LEFT_OUT = frozenset({"strict", "cache_control", "cachePoint", "defer_loading", "allowed_callers", "input_examples"})
 """Fields of tools that readers read. Encoders leave them out where the host does not take them."""
+_CACHE_MARKS = ("cache_control", "cachePoint")
 
 
 def keep_request(dialect: str, fields: Mapping[str, Any]) -> RequestSource:
@@ -337,9 +339,15 @@ def _copy(value: Any, levels: int = _COPIED_LEVELS) -> Any:
 
 
 def write_fields(
-    prompt: Prompt, body: dict[str, Any], dialect: str, whole: WholeFields, accepts: Accepts | None = None
+    prompt: Prompt,
+    body: dict[str, Any],
+    dialect: str,
+    whole: WholeFields,
+    notices: list[Notice],
+    accepts: Accepts | None = None,
 ) -> dict[str, Any]:
-    """Return the body with the fields that the prompt was read from, where they say the same.
+    """Return the body with the fields that the prompt was read from, where they say the same; a field of a tool that is
+    left out is a notice.
 
     Fields that the encoder did not write stay away: it left them out on purpose, or they are in `extra`.
     """
@@ -366,6 +374,8 @@ def write_fields(
         found = comparison.merge_field(own[leaf], theirs[name], leaf)
         if found is not _DIFFERENT:
             _put(written, parents, leaf, name, found)
+    if comparison.left_out:
+        notices.append(report_names(comparison.left_out))
     return written
 
 
@@ -401,6 +411,8 @@ class _FieldComparison(_Comparison):
     def __init__(self, whole: WholeFields, accepts: Accepts | None) -> None:
         super().__init__(whole.same, accepts, frozenset())
         self._whole = whole
+        self.left_out: set[str] = set()
+        """The names of the fields of tools that are not written. Cache marks have a notice of their own."""
 
     def merge_field(self, ours: Any, theirs: Any, name: str) -> Any:
         """Like `merge`, but of a list of tools each item counts by itself."""
@@ -431,7 +443,11 @@ class _FieldComparison(_Comparison):
         return value is not False
 
     def _is_kept(self, holder: dict[str, Any], name: str, value: Any) -> bool:
-        return (name not in _LEFT_OUT or value is False) and (self._accepts is None or self._accepts(holder, name))
+        if name in _LEFT_OUT and value is not False:
+            if name not in _CACHE_MARKS:
+                self.left_out.add(name)
+            return False
+        return self._accepts is None or self._accepts(holder, name)
 
     def _merge_fields(self, ours: dict[str, Any], theirs: dict[str, Any]) -> Any:
         names = self._whole.other_names

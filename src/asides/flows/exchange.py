@@ -484,9 +484,10 @@ class Exchange:
         return reply
 
     def _open_next(self, dialect: Dialect, sent: SentRequest, fields: Mapping[str, Any]) -> Flow[None]:
-        """Open the request that continues a reply: the one that was sent, with these fields."""
+        """Open the request that continues a reply: the one that was sent, with these fields. None removes a field."""
         call, attempt = self._call, 0
         body: dict[str, Any] = msgspec.json.decode(sent.request.body, type=dict[str, msgspec.Raw]) | dict(fields)
+        body = {name: value for name, value in body.items() if value is not None}
         request = msgspec.structs.replace(sent.request, body=msgspec.json.encode(body))
         while True:
             attempt += 1

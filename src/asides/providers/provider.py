@@ -159,8 +159,9 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """How to ask these models for thinking, where they differ from the host."""
     template_key: Literal["enable_thinking", "thinking"] = "enable_thinking"
     """The name of the switch in their chat template (`ask_by` "template" and "template_and_effort")."""
-    endpoint: Literal["either", "responses", "interactions"] = "either"
-    """The only endpoint where these models exist, by the end of its dialect's name; "either": more than one."""
+    endpoint: str = "either"
+    """The only endpoint where these models exist, by the end of its dialect's name, as "responses"; "either": more than
+    one."""
     named_in: Literal["model", "agent"] = "model"
     """The field of a request that names it, in a dialect that has agents too."""
     fields: tuple[tuple[str, str | bool], ...] = ()

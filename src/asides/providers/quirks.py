@@ -160,7 +160,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cache_key: bool = False
     """Whether its cache takes `prompt_cache_key`, and a lifetime in `prompt_cache_retention`."""
     any_tool: bool = False
-    """Whether a chat host's `tool_choice` takes the word "any" beside "required". Other hosts refuse it."""
+    """Whether a chat host's `tool_choice` takes the word "any" beside "required". Most hosts refuse it."""
     server_tools: tuple[str, ...] = ()
     """The types of the tools that a chat host runs itself, where they have no object of that name; "x:" is every type
     that begins so."""

@@ -40,10 +40,12 @@ from asides.providers.models.makers import (
 from asides.providers.models.open_weights import (
     ALTERNATING_TEMPLATES,
     HOSTED,
+    OWN_GRAMMARS,
     SELF_HOSTED,
     SELF_HOSTED_AUTO,
     TINY_REASONER,
     extend_hosted,
+    find_written_tags,
     open_weights,
     spell_with_p,
 )
@@ -607,6 +609,7 @@ def _routed(
     *upstream: str,
     forced_tools: bool | Literal["required"] = True,
     empty_thinking: bool | None = None,
+    tags: Tags | None = None,
 ) -> ModelRule:
     """A model behind a router that maps efforts, and the rule sets of its maker that reach the caller."""
     return ModelRule(
@@ -618,6 +621,8 @@ def _routed(
         forced_tools=forced_tools,
         empty_thinking=empty_thinking,
         enforces=("one_reasoning_spelling", *upstream),
+        # Not every host behind the router parses them.
+        tags=tags or find_written_tags(models) or None,
         since="2026-06-25" if thinking == "optional" else "2026-07-25",
         source="openrouter.ai/docs/use-cases/reasoning-tokens"
         if thinking == "optional"
@@ -643,12 +648,16 @@ _OPENROUTER_MODELS = (
     ),
     _routed("moonshotai/kimi-k2-thinking*", "always"),
     # Forced tools: AstrBotDevs/AstrBot#7805, 2026-04-25; UKGovernmentBEIS/inspect_ai#5152, 2026-08-31.
-    _routed("moonshotai/kimi-k[3-9]*", "always", "forced_tools_upstream", forced_tools="required"),
+    *(
+        _routed(f"moonshotai/kimi-{name}*", "always", "forced_tools_upstream", forced_tools="required")
+        for name in ("k3", "k[4-9]")
+    ),
     _routed("moonshotai/kimi-k2.[5-9]*", "optional", "forced_tools_upstream", forced_tools=False),
     _routed("minimax/minimax-m2*", "always", "numbered_pairs"),
-    _routed("minimax/minimax*", "optional", "numbered_pairs"),
+    *(_routed(f"minimax/minimax{name}*", "optional", "numbered_pairs") for name in ("-m3", "")),
     _routed("z-ai/glm-5.3*", "always", "one_pair_error"),
     _routed("z-ai/glm*", "optional", "one_pair_error"),
+    *(_routed(models, "optional", tags=tags) for models, tags in OWN_GRAMMARS.items()),
     _routed("*", "optional"),
 )
 
@@ -718,7 +727,8 @@ PROVIDERS: tuple[Provider, ...] = (
         base_url_env=("OPENAI_COMPATIBLE_BASE_URL",),
         key_env=("OPENAI_COMPATIBLE_API_KEY",),
         key="optional",
-        quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS),
+        # Any host may be there, so the caller's word for a tool choice stays.
+        quirks=Quirks(output_with_tools=_SCHEMA_WITH_TOOLS, any_tool=True),
         models=(TINY_REASONER, *SELF_HOSTED_AUTO),
         replay=(_replay("tool_turns", "2026-08", _SAME_FIELD),),
         also=(
@@ -1877,6 +1887,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="wandb",
         title="Weights & Biases Inference",
+        aliases=("weights-and-biases",),
         base_url="https://api.inference.wandb.ai/v1",
         key_env=("WANDB_API_KEY",),
         quirks=Quirks(tags=("think",), ask_by="template", replay_field="reasoning"),
@@ -1929,7 +1940,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="meta-ai",
         title="Meta Model API",
-        aliases=("muse",),
+        aliases=("muse", "meta"),
         dialect="openai_responses",
         base_url="https://api.meta.ai/v1",
         base_url_env=("META_API_BASE",),
@@ -2120,7 +2131,7 @@ PROVIDERS: tuple[Provider, ...] = (
         name="foundry-anthropic",
         title="Claude on Microsoft Foundry",
         dialect="anthropic",
-        aliases=("azure-anthropic", "foundry-claude"),
+        aliases=("azure-anthropic", "foundry-claude", "foundry"),
         base_url="https://$ANTHROPIC_FOUNDRY_RESOURCE.services.ai.azure.com/anthropic/v1",
         base_url_env=("ANTHROPIC_FOUNDRY_BASE_URL",),
         own_hosts=(".services.ai.azure.com",),

@@ -65,9 +65,21 @@ OLLAMA_VERSION = "0.13.0"
 # The header in which each dialect's servers name a request, unless it is the usual one.
 _REQUEST_ID_HEADERS = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 
-_RESPONSE = r"/responses/(?P<response>(?!(?:input_tokens|compact)$)[^/]+)"
 # What ends like ":embedContent" is no model.
 _MODEL: tuple[tuple[str, str, Action], ...] = (("GET", r"/models/(?P<model>(?!.*:[a-z]+[A-Z]\w*$).+)$", "model"),)
+
+
+def _list_stored(stored_as: str) -> tuple[tuple[str, str, Action], ...]:
+    """The endpoints of the replies that servers of a dialect store."""
+    path = rf"/{stored_as}s/(?P<response>(?!(?:input_tokens|compact)$)[^/]+)"
+    return (
+        ("GET", path + "$", "show_response"),
+        ("DELETE", path + "$", "delete_response"),
+        ("POST", path + "/cancel$", "cancel_response"),
+        ("GET", path + "/input_items$", "list_input"),
+    )
+
+
 # Every endpoint beside replies and lists: method, path, action.
 _ENDPOINTS: dict[str, tuple[tuple[str, str, Action], ...]] = {
     "anthropic": (("POST", r"/messages/count_tokens$", "count_tokens"), *_MODEL),
@@ -86,12 +98,11 @@ _ENDPOINTS: dict[str, tuple[tuple[str, str, Action], ...]] = {
     "openai_responses": (
         ("POST", r"/responses/input_tokens$", "count_tokens"),
         ("POST", r"/responses/compact$", "compact"),
-        ("GET", _RESPONSE + "$", "show_response"),
-        ("DELETE", _RESPONSE + "$", "delete_response"),
-        ("POST", _RESPONSE + "/cancel$", "cancel_response"),
-        ("GET", _RESPONSE + "/input_items$", "list_input"),
     ),
 }
+for _name in dialects.DIALECTS:
+    if _stored_as := dialects.find_facts(_name).stored_as:
+        _ENDPOINTS[_name] = (*_ENDPOINTS.get(_name, ()), *_list_stored(_stored_as))
 
 
 class Endpoint(msgspec.Struct, frozen=True):

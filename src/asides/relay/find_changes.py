@@ -14,7 +14,6 @@ from asides.flows.call import Call
 from asides.flows.heal.refused_request import list_placed
 from asides.history.check import check_request
 from asides.history.replay import digest_token
-from asides.providers.endpoint import RESPONSES
 from asides.providers.learned_rules import recall
 from asides.providers.provider import Target
 from asides.providers.table import is_maker
@@ -87,7 +86,7 @@ def find_changes(call: Call, asked: Asked, *, model: str = "", known: KnownCalls
         return Changes(both, both)
     request = _change_request(call, asked, model, known)
     reply = _change_reply(call, asked, request)
-    if reply and not request and asked.dialect == RESPONSES:
+    if reply and not request and find_facts(asked.dialect).stored_as:
         # Its provider would store what the caller may not see, or sees otherwise.
         request = reply
     return Changes(request, reply)

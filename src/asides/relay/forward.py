@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
-from asides.dialects import find_dialect
+from asides.dialects import find_dialect, find_facts
 from asides.dialects.dialect import HttpRequest
 from asides.dialects.http_body import build_headers, choose_credential_header, join_url
 from asides.flows.call import BareCall, Call, CallLike, read_policy
@@ -229,9 +229,10 @@ def forward_to_host(caller: Caller, host: str = "") -> Flow[RelayOutcome] | None
     if row is None:
         return None
     target = msgspec.structs.replace(target, provider=row)
+    stored = find_facts(caller.dialect).stored_as
     key = find_key(row, own.get("api_key"), base_url=target.base_url)
     path = (
-        urlsplit(target.base_url).path.rstrip("/") + caller.endpoint.path[caller.endpoint.path.rindex("/responses/") :]
+        urlsplit(target.base_url).path.rstrip("/") + caller.endpoint.path[caller.endpoint.path.rindex(f"/{stored}s/") :]
     )
     query = [(name, value) for name, value in caller.endpoint.query.items() if name in _STORED_QUERY]
     url = join_url(target, path, last=query)

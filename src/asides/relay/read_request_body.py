@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from asides.dialects import find_facts
 from asides.dialects.dialect import ServedRequest
 from asides.relay.endpoints import ReadRequest
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed
@@ -96,33 +97,34 @@ def read_request(read: ReadRequest, caller: Caller) -> tuple[ServedRequest | Non
         return None, refuse_malformed()
 
 
-class _Shallow(msgspec.Struct):
-    model: Any = None
-    stream: Any = None
-    previous_response_id: Any = None
-    conversation: Any = None
-
-
 def read_shallow(caller: Caller) -> ServedRequest:
     """A request without messages that could not be read: its model, whether it streams, and what it continues at its
     provider. Raises RelayRefusal if it names no model.
     """
     try:
-        found = msgspec.json.decode(caller.request.body, type=_Shallow)
+        fields = msgspec.json.decode(caller.request.body, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        found = _Shallow()
+        fields = {}
     path = caller.endpoint.path
     from_path = _MODEL_IN_PATH.search(unquote(path))
-    model = from_path[1] if from_path is not None else found.model
+    model = from_path[1] if from_path is not None else _read_field(fields, "model")
     if not isinstance(model, str) or not model:
         raise refuse_unnamed()
-    prompt = Prompt((), state=_read_state(found))
-    return ServedRequest(prompt, model, found.stream is True or path.endswith(_STREAMS))
+    prompt = Prompt((), state=_read_state(fields, find_facts(caller.dialect).previous_field))
+    return ServedRequest(prompt, model, _read_field(fields, "stream") is True or path.endswith(_STREAMS))
 
 
-def _read_state(found: _Shallow) -> ProviderState:
-    named = found.conversation
-    given = (found.previous_response_id, named.get("id") if isinstance(named, dict) else named)
+def _read_field(fields: dict[str, msgspec.Raw], name: str) -> Any:
+    """Return the value of a field; None if it is missing or malformed."""
+    try:
+        return msgspec.json.decode(fields[name]) if name in fields else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _read_state(fields: dict[str, msgspec.Raw], previous_field: str) -> ProviderState:
+    named = _read_field(fields, "conversation")
+    given = (_read_field(fields, previous_field), named.get("id") if isinstance(named, dict) else named)
     # Whatever is no id names nothing that anybody owns.
     previous, conversation = (None if each is None else str(each) for each in given)
     return ProviderState(previous_response_id=previous, conversation=conversation)

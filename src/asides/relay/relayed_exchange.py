@@ -151,6 +151,7 @@ class RelayedExchange(WrittenExchange):
         self._is_last = is_last
         self._has_other = has_other
         self._claim = claim
+        self._claim_later = claim
         self._on_repair = on_repair
         self._given = given
         self._planned: tuple[HttpRequest, HttpRequest] | None = None
@@ -160,6 +161,9 @@ class RelayedExchange(WrittenExchange):
         self._visibility = visibility
         asked = msgspec.structs.replace(served, prompt=call.prompt)
         quirks = call.target.quirks
+        kept = call.prompt.state
+        self._is_kept = kept.store or (kept.store is None and kept.previous_response_id is not None)
+        """Whether the provider stores the reply to a planned request."""
         self._is_own_dialect = call.target.dialect == caller.dialect and quirks.transport == "direct"
         self._passes = not changes.reply
         """Whether the provider's bytes are the reply."""
@@ -364,7 +368,8 @@ class RelayedExchange(WrittenExchange):
         """Record the owner once: the id alone is enough to read a stored reply."""
         started = next((event for event in events if isinstance(event, ReplyStarted)), None)
         response = self._response
-        if started is not None and started.id and response is not None and response.is_verbatim:
+        is_there = response is not None and (response.is_verbatim or self._is_kept)
+        if started is not None and started.id and is_there:
             claim, self._claim = self._claim, None
             if claim is not None:
                 yield from claim(started.id)
@@ -471,11 +476,16 @@ class RelayedExchange(WrittenExchange):
         if caller.observer is not None:
             caller.show_events(events)
         if not self._has_begun:
+            if self._is_kept and self._claim is not None:
+                yield from self._claim_reply(events)
             self._has_begun = True
             events = self._begin_reply(events)
         events = self._fit(events)
         if events and isinstance(last := events[-1], ReplyEnded):
-            events = [*events[:-1], self._end(last)]
+            last = self._end(last)
+            events = [*events[:-1], last]
+            if self._claim_later is not None and last.started is not None and last.started.id:
+                yield from self._claim_later(last.started.id)
             yield from self._finish()
             self._is_over = True
         if written := self._writer.write(events):
@@ -487,7 +497,7 @@ class RelayedExchange(WrittenExchange):
             self._carrier.set_turn_facts(prefix=partial.prefix, learned=partial.learned, effort=partial.effort)
         if not isinstance(first := events[0], ReplyStarted):
             return events
-        is_stored = can_store(self._caller, self._state)
+        is_stored = can_store(self._caller, self._state) or (self._is_kept and first.stored)
         return [msgspec.structs.replace(first, model=self._served.model, stored=is_stored), *events[1:]]
 
     def _fit(self, events: list[Event]) -> list[Event]:
@@ -525,7 +535,11 @@ class RelayedExchange(WrittenExchange):
         return [*self._write_head(notices, stream=self._served.stream)]
 
     def _end(self, end: ReplyEnded) -> ReplyEnded:
-        """The end without the word of another dialect: one of ours may mean less by the same word."""
+        """The end without the word of another dialect: one of ours may mean less by the same word. It names the reply
+        where its provider stores that.
+        """
+        if not self._is_kept and end.started is not None:
+            end = msgspec.structs.replace(end, started=None)
         if self._call.target.dialect == self._caller.dialect and end.stop.reason != "tool_calls":
             return end
         return msgspec.structs.replace(end, stop=msgspec.structs.replace(end.stop, raw=None))

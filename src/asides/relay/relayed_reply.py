@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from asides.dialects import find_facts
 from asides.dialects.dialect import ServedRequest
-from asides.flows.call import Call
+from asides.flows.call import NO_STATE, Call
 from asides.flows.fallback import ExchangeInOrder
 from asides.flows.steps import Allow, Emit, Flow, Now, UseCall
 from asides.providers.endpoint import RESPONSES
@@ -169,6 +170,7 @@ class RelayedReply:
         calls: Sequence[Call] = (call,)
         if call.fallbacks:
             calls = (msgspec.structs.replace(call, fallbacks=()), *call.fallbacks)
+        calls = tuple(self._keep_state(each, state, options) for each in calls)
         if served is not None:
             asked = yield from self._state.restore(asked, [each.target for each in calls])
             calls = tuple(_replace_messages(each, asked.prompt) for each in calls)
@@ -185,7 +187,7 @@ class RelayedReply:
         if caller.request.tenant:
             yield from self._check_owner(state, calls)
         if unreadable is not None or self._state.has_unknown_previous or state.conversation is not None:
-            calls = self._keep_passing(calls, unreadable or _refuse_state(state))
+            calls = self._keep_passing(calls, unreadable, _refuse_state(state, caller.dialect))
         first = calls[0]
         yield Allow(first.policy.timeout.total)
 
@@ -226,13 +228,32 @@ class RelayedReply:
             caller.known_calls.note_no_responses(first.target.base_url)
         return reply
 
-    def _keep_passing(self, calls: Sequence[Call], problem: ConfigError) -> tuple[Call, ...]:
-        """The calls for which nothing changes: the request cannot be planned. Raises the problem if the first is not
-        one of them.
+    def _keep_state(self, call: Call, state: ProviderState, options: RequestOptions) -> Call:
+        """The call with the stored state of the request, where its provider keeps the conversation."""
+        target, caller = call.target, self._caller
+        is_own = target.dialect == caller.dialect and target.quirks.transport == "direct"
+        if not is_own or state == NO_STATE or can_store(caller, self._state):
+            return call
+        # Thinking that the caller may not see could be read from what the provider stores.
+        is_seen = self._state.find_visibility(options.visibility).allows(caller.config.sink, target.rule.kind)
+        store = state.store if is_seen else False
+        kept = msgspec.structs.replace(call.prompt.state, store=store, previous_response_id=state.previous_response_id)
+        return msgspec.structs.replace(call, prompt=msgspec.structs.replace(call.prompt, state=kept))
+
+    def _keep_passing(
+        self, calls: Sequence[Call], unreadable: ConfigError | None, problem: ConfigError
+    ) -> tuple[Call, ...]:
+        """The calls that can continue what their provider has stored: nothing changes for them, or the plan keeps the
+        state. Raises the problem if the first is not one of them.
         """
-        if self._changes[id(calls[0].target)] != Changes():
-            raise problem
-        return tuple(call for call in calls if self._changes[id(call.target)] == Changes())
+
+        def fits(call: Call) -> bool:
+            is_planned = unreadable is None and call.prompt.state.previous_response_id is not None
+            return is_planned or self._changes[id(call.target)] == Changes()
+
+        if not fits(calls[0]):
+            raise unreadable or problem
+        return tuple(filter(fits, calls))
 
     def _expand(self, served: ServedRequest, previous: str) -> Flow[ServedRequest]:
         """Put the conversation before the input, if the relay stored it."""
@@ -262,7 +283,7 @@ class RelayedReply:
             previous = state.previous_response_id
             owner = (yield from read_owner(self._state.keys, previous)) if self._state.has_store else None
             if owner is None or not all(owner.is_at(call.target) for call in calls):
-                raise refuse_previous(previous)
+                raise refuse_previous(previous, self._caller.dialect)
 
     def _find_form(self) -> tuple[ReadRequest, MakeWriter]:
         endpoint = self._caller.endpoint
@@ -328,7 +349,7 @@ class RelayedReply:
                 visibility=visibility,
                 verbatim=verbatim,
                 given=given,
-                may_plan=has_messages and not state.has_unknown_previous and not at_provider,
+                may_plan=has_messages and not at_provider and (bool(changes.request) or not state.has_unknown_previous),
                 shows_thinking=self._shows_thinking,
                 is_last=is_last,
                 has_other=caller.other_call is not None,
@@ -358,7 +379,8 @@ class RelayedReply:
     def _claim(self, call: Call) -> Claim | None:
         """Record which tenant owns a response that the provider stores."""
         state = self._state
-        if self._caller.dialect != RESPONSES or not state.has_store or not state.wants_storing:
+        is_stored = find_facts(self._caller.dialect).stored_as
+        if not is_stored or not state.has_store or not state.wants_storing:
             return None
 
         def claim(response_id: str) -> Flow[None]:
@@ -384,9 +406,9 @@ def _answer_load(caller: Caller, served: ServedRequest, make_writer: MakeWriter)
     return RelayOutcome(200, "own", "a request without a question")
 
 
-def _refuse_state(state: ProviderState) -> ConfigError:
+def _refuse_state(state: ProviderState, dialect: str) -> ConfigError:
     if state.previous_response_id is not None:
-        return refuse_previous(state.previous_response_id)
+        return refuse_previous(state.previous_response_id, dialect)
     return RelayRefusal(
         "conversation cannot be translated for this model: it is stored at the provider that made it. Send the "
         "messages, or previous_response_id.",

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
+from asides.dialects import DIALECTS, find_facts
 from asides.flows.build_call import PROMPT_OPTIONS, CallBuilder
 from asides.options import Options, merge_options
 from asides.relay.error_response import RelayRefusal
@@ -40,7 +41,10 @@ _MOST_FALLBACKS = 16
 # Fields of a body that choose a model: those that a caller may use are in its own field.
 _CHOOSES_MODEL = ("model", "models", "modelId")
 # Fields that name what a provider's account holds: the relay checks whose it is where the caller's dialect has them.
-_IN_ACCOUNT = ("previous_response_id", "conversation", "prompt", "container", "cachedContent", "thread", "background")
+_IN_ACCOUNT = (
+    *(facts.previous_field for facts in map(find_facts, DIALECTS) if facts.stored_as),
+    *("conversation", "prompt", "container", "cachedContent", "thread", "background"),
+)
 _OWN = frozenset({"fallbacks", "visibility", "forward"})
 # The limits protect programs whose tools grow unnoticed. A relay's callers chose theirs, and agents have many.
 _NO_TOOL_LIMITS = Options(tools_max_count=100_000, tools_max_json_kb=1_000_000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -30,9 +30,10 @@ class Tool(msgspec.Struct, frozen=True):
 
 TOOL_FIELDS: dict[str, frozenset[str]] = {
     "anthropic": frozenset({"allowed_callers", "defer_loading", "eager_input_streaming", "input_examples"}),
-    "openai_responses": frozenset({"defer_loading"}),
+    "openai_responses": frozenset({"allowed_callers", "defer_loading"}),
 }
-"""By dialect, the fields that a function may have besides those of `Tool` (the official clients, 2026-11)."""
+"""By dialect, the fields that a function may have besides those of `Tool` (the official clients, openai 3.51,
+2026-11)."""
 _READ_FIELDS = frozenset({"type", "function", "input_schema", "cache_control", *Tool.__struct_fields__})
 
 
@@ -44,8 +45,13 @@ def select_fields(tool: Tool, dialect: str) -> dict[str, Any]:
 def report_fields(tools: Sequence[Tool], dialect: str) -> tuple[Notice, ...]:
     """Return a notice of the fields of tools that a dialect does not have."""
     left = {name for tool in tools for name in tool.more.keys() - select_fields(tool, dialect).keys()}
-    detail = f"a function has no such field here: {', '.join(map(repr, sorted(left)))}"
-    return (Notice("tool_field_not_sent", detail, "tools"),) if left else ()
+    return (report_names(left),) if left else ()
+
+
+def report_names(names: Iterable[str]) -> Notice:
+    """Return the notice of fields of tools that are not sent."""
+    detail = f"a function has no such field here: {', '.join(map(repr, sorted(names)))}"
+    return Notice("tool_field_not_sent", detail, "tools")
 
 
 _FUNCTION_TYPES = (None, "function")

@@ -269,6 +269,7 @@ def test_what_tools_put_into_the_prompt_is_input_and_the_output_holds_thinking()
 def test_the_status_says_why_it_ended(status: str, steps: tuple[Any, ...], reason: str) -> None:
     reply = read(whole(*steps, status=status))
     assert (reply.stop.reason, reply.stop.raw) == (reason, status)
+    assert any(notice.code == "unknown_stop_reason" for notice in reply.warnings) == (reason == "unknown")
 
 
 def test_a_background_task_has_begun_and_can_be_asked_for_by_its_id() -> None:

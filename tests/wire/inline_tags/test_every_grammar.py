@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from asides.providers.find import find_target
 from asides.providers.models.open_weights import SELF_HOSTED
 from asides.providers.quirks import ANY_TAGS
 from asides.wire.inline_tags import DEFAULT_TAGS, GRAMMARS, Channel, Separated, Splitter, StartsInside, separate
+from tests.decoding import decoded, whole
 from tests.linear_time import check_linear
 from tests.providers.models.rules import rule_of
 
@@ -231,6 +233,18 @@ def test_the_rule_of_a_model_names_its_grammar(name: str) -> None:
     assert name in (rule_of(FORMS[name].model, SELF_HOSTED).tags or ())
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if FORMS[name].model])
+def test_a_router_may_leave_the_grammar_of_a_model(name: str) -> None:
+    maker, _, model = FORMS[name].model.lower().partition("/")
+    makers = {"moonshotai": "moonshotai", "minimaxai": "minimax"}
+    target = find_target(f"openrouter:{makers.get(maker, maker)}/{model}")
+    assert name in target.facts.tags
+    form = FORMS[name]
+    content = f"{form.opening}{SECRET}{form.closing}A b.{form.end}"
+    reply = decoded(whole({"role": "assistant", "content": content}), target)
+    assert (reply.text, reply.thinking.text.strip()) == ("A b.", SECRET)
+
+
 @pytest.mark.parametrize(
     ("name", "source", "text"),
     [
@@ -254,6 +268,7 @@ def test_the_rule_of_a_model_names_its_grammar(name: str) -> None:
         ("solar-open", "<|think|>R<|end|><|begin|>assis", ""),
         # The closing tag of another effort.
         ("ifm", "<ifm|think>R</ifm|think_faster>A", "A"),
+        ("ifm", "<ifm|think>R</think>A", "A"),
         ("hy", "<think:6124c78e>R</think:6124c78e>A", "A"),
         ("pangu", "use [UNUSED16] here", "use [UNUSED16] here"),
         ("apriel", "I said: Here are my reasoning steps:", "I said: Here are my reasoning steps:"),
@@ -274,6 +289,47 @@ def test_the_rule_of_a_model_names_its_grammar(name: str) -> None:
 )
 def test_the_neighbouring_cases(name: str, source: str, text: str, starts_inside: StartsInside) -> None:
     assert separate_in_every_chunking(source, [name], starts_inside).text == text
+
+
+WITHOUT_END = [
+    ("muse-glimmer", " to=self<|message|>R to=user<|message|>A<|eot|>", "A", "R"),
+    ("muse-glimmer", "to=self<|message|>R to=self<|message|>S to=user<|message|>A", "A", "R S"),
+    ("muse-glimmer", " to=self<|message|>R to=f.g<|message|><atem:invoke>", "to=f.g<|message|><atem:invoke>", "R"),
+    (
+        "muse-glimmer",
+        " to=user<|message|>A<|eom|><|start|>assistant to=self<|message|>R to=user<|message|>B<|eot|>",
+        "AB",
+        "R",
+    ),
+    ("inkling-blocks", "<|content_thinking|>R<|content_text|>A<|end_message|>", "A", "R"),
+    (
+        "inkling-blocks",
+        "<|content_thinking|>R<|content_invoke_tool_json|>{}<|end_message|>",
+        "<|content_invoke_tool_json|>{}",
+        "R",
+    ),
+    (
+        "inkling-blocks",
+        "<|content_text|>A<|end_message|><|message_model|><|content_thinking|>R<|content_text|>B",
+        "AB",
+        "R",
+    ),
+    ("solar-open", "<|think|>R<|content|>A<|flush|>", "A", "R"),
+    ("solar-open", "<|think|>R<|tool_calls|><|tool_call:begin|>f", "<|tool_calls|><|tool_call:begin|>f", "R"),
+]
+
+
+@pytest.mark.parametrize(("name", "source", "text", "thinking"), WITHOUT_END)
+@pytest.mark.parametrize("is_alone", [True, False], ids=["one grammar", "default set"])
+def test_the_next_header_ends_a_thought_without_its_end(
+    name: str, source: str, text: str, thinking: str, is_alone: bool, starts_inside: StartsInside
+) -> None:
+    tags = [name] if is_alone else None
+    found = separate_in_every_chunking(source, tags, starts_inside)
+    assert (found.text.strip(), " ".join((found.thinking or "").split())) == (text, thinking)
+    for end in range(source.index("R"), len(source)):
+        cut = separate(source[:end], tags, starts_inside=starts_inside).text
+        assert "R" not in cut, source[:end]
 
 
 HARMONY_TEXTS = [

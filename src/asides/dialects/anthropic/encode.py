@@ -144,7 +144,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
         # Fields that a request had beside a type; the object is refused without one.
         del extra["thinking"]
         notices.append(Notice("setting_dropped", "it means nothing without thinking", "thinking", ", ".join(own)))
-    body = write_fields(prompt, merge_fields(body, extra), "anthropic", _WHOLE)
+    body = write_fields(prompt, merge_fields(body, extra), "anthropic", _WHOLE, notices)
     if _restore_older_output(prompt, body):
         betas.append(OLDER_OUTPUT)
     if target.quirks.reports_input and _has_thoughts(prompt):
@@ -179,7 +179,9 @@ def _restore_older_output(prompt: Prompt, body: dict[str, Any]) -> bool:
     """Write the format of the answer in the field that it had before `output_config`, if it was read from there."""
     config = body.get("output_config")
     older = prompt.source.fields.get("output_format") if prompt.source and prompt.is_from("anthropic") else None
-    if not isinstance(config, dict) or not isinstance(older, dict) or config.get("format") != older:
+    if not isinstance(config, dict) or not isinstance(older, dict) or not isinstance(config.get("format"), dict):
+        return False
+    if any(older.get(name) != value for name, value in config["format"].items()):
         return False
     body["output_format"] = older
     body["output_config"] = {name: value for name, value in config.items() if name != "format"}

@@ -112,7 +112,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.metadata is not None:
         body["requestMetadata"] = prompt.metadata
     notices += report_unsupported(prompt, "user")
-    return write_fields(prompt, merge_fields(body, prompt.extra), "bedrock", _WHOLE)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "bedrock", _WHOLE, notices)
 
 
 def _encode_sampling(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -175,8 +175,9 @@ def _encode_output(prompt: Prompt, target: Target, notices: list[Notice]) -> dic
     output = prompt.output
     if output is None:
         return {}
-    takes = target.facts.structured_output
-    if isinstance(output, OutputSchema) and takes == "json_schema":
+    is_own = prompt.source is not None and prompt.is_from("bedrock") and "outputConfig" in prompt.source.fields
+    # Some models accept a schema although they do not follow it, so a request in this dialect keeps its own.
+    if isinstance(output, OutputSchema) and (is_own or target.facts.structured_output == "json_schema"):
         # The schema is text here.
         schema = {"name": output.name, "schema": msgspec.json.encode(output.schema).decode()}
         return {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}}

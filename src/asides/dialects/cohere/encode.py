@@ -85,7 +85,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     notices += told
     body |= thinking
     body["stream"] = prompt.stream
-    return write_fields(prompt, merge_fields(body, prompt.extra), "cohere", _WHOLE)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "cohere", _WHOLE, notices)
 
 
 def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.document_decoder import ContinuedDecoder
 from asides.dialects.gemini.wire import (
     CHUNKS,
     NOTHING,
@@ -52,7 +52,6 @@ from asides.values.events import (
 from asides.values.parts import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
-from asides.wire.framing import Framing
 from asides.wire.lenient import is_marked, read_any
 
 SIGNATURE = "thought_signature"
@@ -77,14 +76,14 @@ _EMPTY = Chunk()
 _NO_COUNTS = Usage()
 
 
-class ContentDecoder(DocumentDecoder):
+class ContentDecoder(ContinuedDecoder):
     """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = "gemini"
     stop_completes = True
 
     def __init__(self, target: Target) -> None:
-        super().__init__(target, Framing(max_event_bytes=_MAX_EVENT_BYTES))
+        super().__init__(target, _MAX_EVENT_BYTES)
         self._is_list = False
         """The body is a JSON list of chunks."""
         self._usage: WireUsage | None = None
@@ -100,49 +99,28 @@ class ContentDecoder(DocumentDecoder):
         self._has_calls = False
         self._counted = _NO_COUNTS
         """What earlier requests for the same reply took."""
-        self._form: bool | None = None
-        self.continuation: dict[str, Any] | None = None
-        """The fields of the request that continues the reply, where the server has ended it before its end."""
         self._raw_parts = RawParts(self.clean)
-        self._is_resumed = False
-
-    def is_complete(self) -> bool:
-        """At the end: whether the whole reply has come. A body that continues one has to say how it ended."""
-        return super().is_complete() and not (self._is_resumed and self.stop is None)
 
     @property
     def streamed(self) -> bool:
         """Whether the body came as a stream."""
-        return self._is_list or (super().streamed if self._form is None else self._form)
+        return self._is_list or super().streamed
 
     @property
     def done(self) -> bool:
         """Never: counts may follow the end until the server closes the connection."""
         return False
 
-    def end_body(self) -> list[Event]:
-        """Take the end of a body that another one may continue: see `continuation`."""
-        events: list[Event] = []
-        if self.failure is None:
-            self._form = self.streamed
-            self._decode_rest(events)
-            if self.payloads or self.failure is not None:
-                # Of a body without a document, the first bytes say what it was.
-                self._framing = Framing(max_event_bytes=_MAX_EVENT_BYTES)
-        return events
-
     def resume(self) -> None:
         """Decode the body of the next request for the same reply: its parts follow those that have come."""
-        self.continuation, self.stop, self.ended = None, None, False
-        self._is_resumed = True
+        super().resume()
         if self._usage is not None:
             self._counted, self._usage = self._counted + read_usage(self._usage), None
 
     def flush(self, events: list[Event]) -> None:
         """Finish the open call and the open text: no more documents come."""
-        if self.continuation is not None and self.failure is None:
-            detail = "the reply stops at the limit of one request; metadata['raw'] has the token that continues it"
-            self.warn("reply_not_continued", detail, events)
+        if self.continuation is not None:
+            self.report_not_continued(events)
         self._finish_call(events, whole=not self.is_cut_off)
         self._finish_text(events, cut=self.is_cut_off)
 

@@ -77,7 +77,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
         for setting in ("metadata", "user")
         if getattr(prompt, setting) is not None
     ]
-    return write_fields(prompt, merge_fields(body, prompt.extra), "gemini", _WHOLE)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "gemini", _WHOLE, notices)
 
 
 def _build_config(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:

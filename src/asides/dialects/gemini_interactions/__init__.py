@@ -16,6 +16,9 @@ dialect = make_lazy_dialect(
             *("response_mime_type", "response_modalities", "service_tier", "store", "stream", "system_instruction"),
             *("tools", "webhook_config"),
         ),
+        stored_as="interaction",
+        # In Google's own words (2026-01): rules.UNKNOWN_PREVIOUS.
+        unknown_previous="Invalid turn token: {id}",
         seal_kinds=("step_signature",),
         seals_are_bytes=True,
         thinks_in_blocks=True,

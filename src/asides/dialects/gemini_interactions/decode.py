@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from asides.dialects.document_decoder import DocumentDecoder
+from asides.dialects.document_decoder import ContinuedDecoder
 from asides.dialects.gemini.decode import build_media
 from asides.dialects.gemini.wire import Blob, FileData, Part
 from asides.dialects.gemini_interactions.wire import (
@@ -56,7 +56,6 @@ from asides.values.events import (
 from asides.values.parts import File, Image, ServerTool, UnknownPart
 from asides.values.thinking import Seal
 from asides.values.usage import Usage
-from asides.wire.framing import Framing
 from asides.wire.lenient import to_json_text
 
 # A picture of 4096 × 4096 pixels comes in one event.
@@ -98,32 +97,45 @@ class _OpenStep:
         """The contents of a summary that has more than text."""
 
 
-class InteractionsDecoder(DocumentDecoder):
+class InteractionsDecoder(ContinuedDecoder):
     """Decodes the bytes of one response into events. Any chunking gives the same events."""
 
     dialect = DIALECT
     stop_completes = True
 
     def __init__(self, target: Target) -> None:
-        super().__init__(target, Framing(max_event_bytes=_MAX_EVENT_BYTES))
+        super().__init__(target, _MAX_EVENT_BYTES)
         self._open: dict[int, _OpenStep] = {}
         self._index = -1
         """The newest step."""
+        self._steps_before = 0
+        """The steps of earlier requests for the same reply."""
+        self._last_text: int | None = None
+        """The block of the newest text, if no step has followed it."""
         self._has_calls = False
         self._has_text = False
         self._has_tags = bool(target.facts.tags)
         self._usage: tuple[WireUsage, Any] | None = None
+        self._counted = _NO_COUNTS
+        """What earlier requests for the same reply took."""
         self._is_named = False
 
     def is_complete(self) -> bool:
         """Whether the whole reply has come: its state ends it, the end mark alone does not."""
-        return self.stop is not None or not self.streamed
+        return self.stop is not None or not (self.streamed or self.is_resumed)
+
+    def resume(self) -> None:
+        """Decode the body of the next request for the same reply: its steps follow those that have come."""
+        super().resume()
+        self._steps_before += self._index + 1
+        self._index, self._is_named = -1, False
+        if self._usage is not None:
+            self._counted, self._usage = self._counted + read_usage(*self._usage), None
 
     def flush(self, events: list[Event]) -> None:
         """End the steps that are open: no more documents come."""
-        if self.stop is not None and self.stop.raw == CONTINUES and self.failure is None:
-            detail = "the reply stops at the limit of one request; metadata['raw'] has what continues it"
-            self.warn("reply_not_continued", detail, events)
+        if self.stop is not None and self.stop.raw == CONTINUES:
+            self.report_not_continued(events)
         self._end_steps(events, cut=self.is_cut_off)
 
     def _end_steps(self, events: list[Event], *, cut: bool = False) -> None:
@@ -199,9 +211,13 @@ class InteractionsDecoder(DocumentDecoder):
         self.failure = self.failure or find_failure(body, payload, self.target)
         status = body.status or "completed"
         reason = map_status(status, has_calls=self._has_calls)
-        if reason is None and status not in FAILED:
-            self.warn("unknown_stop_reason", f"the status {status!r} is not known", events)
+        if status in UNDER_WAY or (reason is None and status not in FAILED):
+            self.warn("unknown_stop_reason", f"the status {status!r} is not known as a final status", events)
         self.stop = StopReason(reason or "unknown", body.status)
+        if status == CONTINUES and body.continuation_token:
+            # What the server has stored is not sent again: it continues the interaction that gave the token.
+            stored = {"previous_interaction_id": body.id, "input": None} if body.id else {}
+            self.continuation = {"continuation_token": body.continuation_token, **stored}
 
     def _name(self, named: Interaction, events: list[Event]) -> None:
         """Start the reply with its model and id. One that is not stored has no id."""
@@ -224,7 +240,7 @@ class InteractionsDecoder(DocumentDecoder):
         self._usage = (usage, tier)
         counted = read_usage(usage, tier)
         if counted != _NO_COUNTS:
-            events.append(UsageReported(counted))
+            events.append(UsageReported(counted if self._counted == _NO_COUNTS else self._counted + counted))
 
     # --- one step ---------------------------------------------------------------------------------------------------
 
@@ -232,7 +248,7 @@ class InteractionsDecoder(DocumentDecoder):
         """Begin a step, with all that its start holds."""
         step = self.read(raw, STEPS, events)
         kind = step.type or ""
-        self._open[index] = opened = _OpenStep(kind, index * SEGMENTS)
+        self._open[index] = opened = self._make_step(kind, index)
         match kind:
             case "thought":
                 for item in step.summary or ():
@@ -256,6 +272,15 @@ class InteractionsDecoder(DocumentDecoder):
                 opened.fields = fields if isinstance(fields, dict) else {}
                 return
         self._seal(opened, step.signature, events)
+
+    def _make_step(self, kind: str, index: int) -> _OpenStep:
+        """Make a step. The first text of a request that continues a reply is the rest of the last one."""
+        block, last = (self._steps_before + index) * SEGMENTS, self._last_text
+        if kind != "user_input":
+            self._last_text = None
+            if self.is_resumed and last is not None and kind == "model_output" and last < self._steps_before * SEGMENTS:
+                block = last
+        return _OpenStep(kind, block)
 
     def _report_error(self, error: Any, events: list[Event]) -> None:
         message = error.get("message") if isinstance(error, dict) else error
@@ -297,7 +322,7 @@ class InteractionsDecoder(DocumentDecoder):
         kind = delta.type or ""
         if opened is None:
             self._index = max(self._index, index)
-            opened = self._open[index] = _OpenStep(_STEP_OF_DELTA.get(kind, kind), max(index, 0) * SEGMENTS)
+            opened = self._open[index] = self._make_step(_STEP_OF_DELTA.get(kind, kind), max(index, 0))
             self._has_calls = self._has_calls or opened.kind == "function_call"
         if kind == "text" and opened.kind != "thought":
             if delta.text:
@@ -394,6 +419,7 @@ class InteractionsDecoder(DocumentDecoder):
             entry = msgspec.json.encode(opened.annotations).decode()
             events.append(ThoughtSealed(Seal(CITED, "", self.origin, entry), opened.block, "hidden", "block"))
         if opened.in_text or opened.annotations:
+            self._last_text = opened.block
             opened.block = 1 + (opened.block if opened.tagged is None else opened.tagged.block)
         opened.in_text, opened.tagged, opened.annotations = False, None, []
 

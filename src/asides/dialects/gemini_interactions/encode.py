@@ -99,7 +99,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if prompt.user is not None:
         notices.append(Notice("setting_dropped", "this dialect has no user", "user"))
     body |= _encode_state(prompt, notices)
-    return write_fields(prompt, merge_fields(body, prompt.extra), DIALECT, _WHOLE)
+    return write_fields(prompt, merge_fields(body, prompt.extra), DIALECT, _WHOLE, notices)
 
 
 def _simplify_input(steps: list[Any]) -> Any:

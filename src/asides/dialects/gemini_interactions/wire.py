@@ -108,6 +108,7 @@ class Interaction(msgspec.Struct):
     steps: list[msgspec.Raw] | None = None
     usage: WireUsage | None = None
     service_tier: Any = None
+    continuation_token: str | None = None
     error: Any = None
     errors: Any = None
 

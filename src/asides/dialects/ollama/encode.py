@@ -84,7 +84,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     # A request without the field streams here.
     body["stream"] = prompt.stream
     notices += report_unsupported(prompt, "metadata", "user", "parallel_tool_calls")
-    return write_fields(prompt, merge_fields(body, prompt.extra), "ollama", _WHOLE)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "ollama", _WHOLE, notices)
 
 
 def _encode_tools(prompt: Prompt, notices: list[Notice]) -> list[dict[str, Any]]:

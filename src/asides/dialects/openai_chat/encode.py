@@ -89,7 +89,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     accepts = partial(_accepts_no_field, notices=notices) if quirks.message_fields else None
     whole = _WHOLE_WITH_ANY if quirks.any_tool else _WHOLE
     body = _restore_functions(prompt, merge_fields(body, prompt.extra))
-    return write_fields(prompt, body, "openai_chat", whole, accepts)
+    return write_fields(prompt, body, "openai_chat", whole, notices, accepts)
 
 
 def _accepts_no_field(_: Mapping[str, Any], name: str, *, notices: list[Notice]) -> bool:

@@ -103,6 +103,9 @@ class _MessageEncoder:
         self.lost_field = quirks.replay_field or THINKING_FIELDS[0]
         if self.replay_as == "details":
             self.lost_field = DETAILS_TEXT_FIELD
+        is_unknown = quirks.replay_field is None and quirks.thinking_in == THINKING_FIELDS
+        self.keeps_details = self.replay_as == "field" and is_unknown and self.accepts_field({"role": ""}, DETAILS)
+        """Whether details go back as they came: the host is not known, and thinking that stays keeps its fields."""
         self.signs_calls = target.rule.signed_calls
         """Whether the first call of a message must have a signature, for models that sign. Only the current turn is
         checked, but its calls stay as they were sent when it has ended: the provider's cache compares them."""
@@ -308,14 +311,18 @@ class _MessageEncoder:
         thoughts = [part for part in message.parts if isinstance(part, Thought)]
         seals = [seal for thought in thoughts for seal in thought.seals]
         fields: Wire = {}
+        entries = [msgspec.Raw(seal.entry.encode()) for seal in seals if _is_detail(seal) and seal.entry]
         match self.replay_as:
             case "details":
-                entries = [msgspec.Raw(seal.entry.encode()) for seal in seals if _is_detail(seal) and seal.entry]
                 if entries:
                     fields[DETAILS] = entries
                 elif text := _join_texts(thoughts):
                     fields[DETAILS_TEXT_FIELD] = text
             case "field":
+                if entries and self.keeps_details:
+                    fields[DETAILS] = entries
+                    # Their words are in them.
+                    thoughts = [thought for thought in thoughts if thought.via != DETAILS]
                 for name in dict.fromkeys(map(self.choose_field, thoughts)):
                     if text := _join_texts([thought for thought in thoughts if self.choose_field(thought) == name]):
                         fields[name] = text

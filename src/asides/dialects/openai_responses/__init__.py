@@ -10,6 +10,7 @@ dialect = make_lazy_dialect(
         reply_paths=("/responses",),
         # openai-python 3.49, types/responses/response_create_params.py, 2026-11; and client_metadata, which the
         # vendor's own agent sends (Codex 0.166, 2026-11).
+        stored_as="response",
         request_fields=(
             *("access_programs", "background", "client_metadata", "conversation", "context_management", "image"),
             *("include", "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model"),

@@ -125,7 +125,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[s
     if reasoning := _encode_reasoning(prompt, target, notices):
         body["reasoning"] = reasoning
     body = merge_fields(body, dict(target.facts.fields)) if target.rule.thinking != "never" else body
-    return write_fields(prompt, merge_fields(body, prompt.extra), "openai_responses", _WHOLE)
+    return write_fields(prompt, merge_fields(body, prompt.extra), "openai_responses", _WHOLE, notices)
 
 
 def _encode_state(prompt: Prompt, target: Target) -> dict[str, Any]:

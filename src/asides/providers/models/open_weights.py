@@ -208,6 +208,9 @@ def find_written_tags(model: str) -> Tags:
     return next((rule.tags or () for rule in SELF_HOSTED if fits_glob(name, rule.models)), ())
 
 
+OWN_GRAMMARS = {rule.models: rule.tags for rule in SELF_HOSTED if rule.tags and rule.tags != ("think",)}
+"""The tags of the models, by glob, that write another grammar than "think"."""
+
 # Commercial hosts parse the tags, or send both (recorded: DeepSeek-R1 at Together through Hugging Face, at Azure, at
 # Groq).
 HOSTED = open_weights(opened=False, hybrid=False)

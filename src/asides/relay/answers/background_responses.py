@@ -13,12 +13,13 @@ import msgspec
 from asides.dialects import find_dialect
 from asides.dialects.dialect import ServedRequest
 from asides.dialects.openai_responses.server.write_reply import echo_settings
+from asides.providers.endpoint import RESPONSES
 from asides.relay.answers.stored_responses import (
-    DIALECT,
     StoredResponseRecord,
     can_store,
     list_input_items,
     make_record,
+    refuse_previous,
 )
 from asides.relay.error_response import RelayRefusal
 from asides.relay.relay_config import Caller
@@ -39,6 +40,8 @@ class RunsInBackground(RelayRefusal):
 
 def refuse_foreground(caller: Caller, state: CallerState, asked: ServedRequest, *, compacts: bool) -> None:
     """Raise RunsInBackground for a request whose provider does not run it, or RelayRefusal if it cannot run here."""
+    if state.has_unknown_previous:
+        raise refuse_previous(str(asked.prompt.state.previous_response_id), caller.dialect)
     if not can_store(caller, state):
         raise RelayRefusal(
             "background needs a stored response. Leave out store, or ask the operator of this gateway to keep "
@@ -59,7 +62,7 @@ def make_response_id() -> str:
 
 def write_document(request: RelayRequest, response_id: str, now: float) -> dict[str, Any]:
     """The response to a request that has just begun."""
-    served = find_dialect(DIALECT).read(request.body)
+    served = find_dialect(RESPONSES).read(request.body)
     return {
         "id": response_id,
         "object": "response",

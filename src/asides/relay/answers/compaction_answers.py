@@ -43,7 +43,7 @@ def answer_compaction(caller: Caller) -> Flow[RelayOutcome]:
     if previous is not None:
         records = (yield from read_previous(state.keys, previous)) if state.has_store else None
         if records is None:
-            raise refuse_previous(previous)
+            raise refuse_previous(previous, caller.dialect)
         items = [item for record in records for item in record.items] + items
         messages = (*join_messages(records), *served.prompt.messages)
         served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=messages))

@@ -1,4 +1,5 @@
-"""Responses that the relay stores itself, since their provider cannot: `previous_response_id`, and `responses/{id}`.
+"""Replies that the relay stores itself, since their provider cannot: `previous_response_id`, and `responses/{id}`; for
+Interactions `previous_interaction_id`, and `interactions/{id}`.
 
 Each record holds what one request added and the ids of the responses before it.
 """
@@ -11,9 +12,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from asides.dialects import find_dialect
+from asides.dialects import find_dialect, find_facts
 from asides.dialects.dialect import ServedRequest, Writer
 from asides.flows.steps import Emit, Flow, Now
+from asides.providers.endpoint import RESPONSES
 from asides.relay.error_response import RelayRefusal
 from asides.relay.forward import forward_to_host
 from asides.relay.relay_config import Caller
@@ -32,7 +34,6 @@ from asides.values.reply import Reply
 from asides.values.thinking import Thought
 from asides.values.visibility import Sink, Visibility
 
-DIALECT = "openai_responses"
 _MOST_ITEMS = 100
 _USUAL_ITEMS = 20
 
@@ -62,6 +63,8 @@ class StoredResponseRecord(msgspec.Struct, frozen=True):
     """Others: it runs in the background, or ended there without a reply."""
     began: float = 0.0
     """When it began in the background, in seconds since 1970."""
+    dialect: str = RESPONSES
+    """The dialect of its document."""
 
 
 # --- continuing -------------------------------------------------------------------------------------------------------
@@ -96,13 +99,13 @@ def join_messages(records: Sequence[StoredResponseRecord]) -> tuple[Message, ...
     return tuple(messages)
 
 
-def refuse_previous(response_id: str) -> RelayRefusal:
-    """The error of a response that is not there, in OpenAI's own words (2026-11)."""
-    shown = response_id[:100]
+def refuse_previous(response_id: str, dialect: str) -> RelayRefusal:
+    """The error of a previous reply that is not there, in the words of the dialect's maker (2026-11)."""
+    facts = find_facts(dialect)
     return RelayRefusal(
-        f"Previous response with id '{shown}' not found.",
+        facts.unknown_previous.format(id=response_id[:100]),
         code="previous_response_not_found",
-        param="previous_response_id",
+        param=facts.previous_field or "previous_response_id",
     )
 
 
@@ -120,8 +123,16 @@ def refuse_conversation(conversation: str) -> RelayRefusal:
 
 
 def can_store(caller: Caller, state: CallerState) -> bool:
-    """Whether the response of a translated request will be stored."""
-    return caller.dialect == DIALECT and caller.config.stores_responses and state.has_store and state.wants_storing
+    """Whether the response of a translated request will be stored. A conversation that its provider has stored so far
+    is stored there.
+    """
+    return (
+        bool(find_facts(caller.dialect).stored_as)
+        and caller.config.stores_responses
+        and state.has_store
+        and state.wants_storing
+        and not state.has_unknown_previous
+    )
 
 
 def store_response(
@@ -154,9 +165,10 @@ def store_response(
         state.ancestors,
         state.history[state.stored_count :],
         reply.to_message(),
-        list_input_items(caller.request.body, response_id),
+        list_input_items(caller.request.body, response_id) if caller.dialect == RESPONSES else [],
         msgspec.Raw(
             _write_document(
+                caller.dialect,
                 served,
                 _select_visible(reply, visibility, caller.config.sink),
                 response_id,
@@ -164,6 +176,7 @@ def store_response(
             )
         ),
         began=(caller.now or 1.0) if is_background else 0.0,
+        dialect=caller.dialect,
     )
     yield from state.write(make_record(state.keys, record))
 
@@ -189,8 +202,8 @@ def _select_visible(reply: Reply, visibility: Visibility, sink: Sink) -> Reply:
     return msgspec.structs.replace(reply, parts=tuple(parts))
 
 
-def _write_document(served: ServedRequest, reply: Reply, response_id: str, created: int) -> bytes:
-    writer: Any = find_dialect(DIALECT).writer(model=served.model, stream=False)
+def _write_document(dialect: str, served: ServedRequest, reply: Reply, response_id: str, created: int) -> bytes:
+    writer: Any = find_dialect(dialect).writer(model=served.model, stream=False)
     writer.created = created
     if hasattr(writer, "serve"):
         writer.serve(served, {}, foreign=False)
@@ -257,16 +270,18 @@ def answer_stored(caller: Caller) -> Flow[RelayOutcome]:
     response_id, action = caller.endpoint.names["response"], caller.endpoint.action
     state = CallerState(caller)
     record = (yield from _read(state.keys, response_id)) if state.has_store else None
-    if record is None:
+    if record is None or record.dialect != caller.dialect:
         return (yield from _ask_provider(caller, state, response_id))
     document: Any = record.document
     match action:
         case "delete_response":
             yield DeleteRecords(state.keys.tenant, _list_keys(state.keys, response_id))
-            document = {"id": response_id, "object": "response", "deleted": True}
+            is_response = caller.dialect == RESPONSES
+            document = {"id": response_id, "object": "response", "deleted": True} if is_response else {}
         case "cancel_response":
             if not record.began:
-                raise RelayRefusal("Cannot cancel a synchronous response.", param="response_id")
+                name = _name_kind(caller)
+                raise RelayRefusal(f"Cannot cancel a synchronous {name}.", param=f"{name}_id")
             if record.status == "in_progress":
                 document = {**msgspec.json.decode(record.document), "status": "cancelled"}
                 ended = msgspec.structs.replace(
@@ -290,11 +305,15 @@ def _ask_provider(caller: Caller, state: CallerState, response_id: str) -> Flow[
     if owner is not None or not caller.request.tenant:
         forwarded = forward_to_host(caller, "" if owner is None else owner.provider)
     if forwarded is None:
-        raise RelayRefusal(f"Response with id '{response_id[:100]}' not found.", status=404)
+        raise RelayRefusal(f"{_name_kind(caller).capitalize()} with id '{response_id[:100]}' not found.", status=404)
     outcome = yield from forwarded
     if owner is not None and caller.endpoint.action == "delete_response" and outcome.status < 300:
         yield from forget_owner(state.keys, response_id)
     return outcome
+
+
+def _name_kind(caller: Caller) -> str:
+    return find_facts(caller.dialect).stored_as
 
 
 def _list_page(items: list[Any], query: Mapping[str, str]) -> dict[str, Any]:

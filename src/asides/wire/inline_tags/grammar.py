@@ -41,6 +41,8 @@ class Role(Enum):
     """Opens a message; its words decide between thinking, answer and tool call (`Grammar.read`)."""
     FIRST = auto()
     """A header that counts only before the answer: at the start of the text and directly after a leading block."""
+    INNER = auto()
+    """A header that counts inside a thinking block of its grammar too, and ends it: the model left out the end."""
     CONTROL = auto()
     """Has no content; removed from the answer of a reply that is written in this grammar."""
     ORPHAN = auto()
@@ -116,6 +118,7 @@ class Grammar(msgspec.Struct, frozen=True, eq=False):
     close: tuple[Phrase, ...] = ()
     header: tuple[Phrase, ...] = ()
     first: tuple[Phrase, ...] = ()
+    inner: tuple[Phrase, ...] = ()
     control: tuple[Phrase, ...] = ()
     orphan: tuple[Phrase, ...] | None = None
     """None: a close is also an orphan close."""
@@ -141,6 +144,8 @@ class Grammar(msgspec.Struct, frozen=True, eq=False):
                 return self.header
             case Role.FIRST:
                 return self.first
+            case Role.INNER:
+                return self.inner
             case Role.CONTROL:
                 return self.control
             case Role.ORPHAN:

@@ -47,7 +47,15 @@ def _around_answer(name: str) -> tuple[tuple[Phrase, ...], tuple[Phrase, ...]]:
 
 
 _HARMONY_STARTS: tuple[Phrase, ...] = ((), ("<|start|>assistant", _WORDS))
-_MUSE_RECIPIENTS: tuple[Phrase, ...] = (("to=self",), ("to=user",), ("to=", _RECIPIENT), ())
+_MUSE_NAMED: tuple[Phrase, ...] = (("to=self",), ("to=user",), ("to=", _RECIPIENT))
+_MUSE_RECIPIENTS: tuple[Phrase, ...] = (*_MUSE_NAMED, ())
+_INKLING_KINDS = (
+    "<|content_thinking|>",
+    "<|content_text|>",
+    "<|content_invoke_tool_json|>",
+    "<|content_invoke_tool_text|>",
+    "<|content_invoke_tool|>",
+)
 _ANSWER = _around_answer("answer")
 _RESPONSE = _around_answer("response")
 
@@ -58,7 +66,7 @@ _DEFAULT = (
         close=close_angle("think"),
         may_close_itself=True,
         models=(
-            "DeepSeek R1, V3.1, V4",
+            "DeepSeek R1, V3.1, V4, V4.1",
             "Qwen3, QwQ",
             "GLM-4.5 to 5",
             "Kimi K2",
@@ -76,12 +84,17 @@ _DEFAULT = (
             "GigaChat 3.5",
             "HyperCLOVA X SEED Think",
             "openPangu v2",
-            "IQuest",
+            "IQuest, IQuest Q1",
             "TeleChat 4",
             "XingChen 4",
             "RWKV",
             "Kolibri 1",
             "BerryLM",
+            "Granite 4.2",
+            "Nanbeige 4",
+            "EXAONE 4",
+            "MiniCPM-V",
+            "MiroThinker",
         ),
         since=_SINCE,
         source=f"{_VLLM}, deepseek_r1, qwen3 and others; {_SGLANG}, qwen3 and others; {_LLAMA_CPP}",
@@ -222,6 +235,7 @@ _DEFAULT = (
         header=tuple(("<|start|>assistant", _SPACES, *to, "<|message|>") for to in _MUSE_RECIPIENTS),
         # The template ends with <|start|>assistant, so the text begins with the rest of the header.
         first=tuple((*to, "<|message|>") for to in _MUSE_RECIPIENTS),
+        inner=tuple((*to, "<|message|>") for to in _MUSE_NAMED),
         control=_literals("<|eom|>", "<|eot|>"),
         orphan=_literals("<|eom|><|start|>assistant"),
         read=read_recipient,
@@ -233,18 +247,10 @@ _DEFAULT = (
     Grammar(
         "inkling-blocks",
         close=_literals("<|end_message|>", "<|content_model_end_sampling|>"),
-        header=tuple(
-            ("<|message_model|>", _WORDS, kind)
-            for kind in (
-                "<|content_thinking|>",
-                "<|content_text|>",
-                "<|content_invoke_tool_json|>",
-                "<|content_invoke_tool_text|>",
-                "<|content_invoke_tool|>",
-            )
-        ),
+        header=tuple(("<|message_model|>", _WORDS, kind) for kind in _INKLING_KINDS),
         # The template ends with <|message_model|>.
         first=_literals("<|content_thinking|>", "<|content_text|>"),
+        inner=_literals(*_INKLING_KINDS),
         control=_literals("<|end_message|>", "<|content_model_end_sampling|>"),
         orphan=_literals("<|end_message|><|message_model|>"),
         read=read_content_kind,
@@ -272,9 +278,9 @@ _DEFAULT = (
     ),
     Grammar(
         "ifm",
-        # The tag names the effort. The model does not always close with the tag that was opened.
+        # The tag names the effort. The model does not always close with the tag that was opened, or with one of these.
         open=_literals("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
-        close=_literals("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"),
+        close=(*_literals("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"), *close_angle("think")),
         models=("K2 Horizon",),
         since=_NEW,
         source=f"{_VLLM}, k2_horizon; {_SGLANG}, k2_horizon; ggml-org/llama.cpp pull request on its closing tags",
@@ -285,6 +291,7 @@ _DEFAULT = (
         header=_literals(*(f"<|begin|>assistant<|{kind}|>" for kind in ("think", "content", "tool_calls"))),
         # The template ends with <|begin|>assistant.
         first=_literals("<|think|>", "<|content|>"),
+        inner=_literals("<|content|>", "<|tool_calls|>"),
         control=_literals("<|end|>", "<|flush|>"),
         orphan=_literals("<|end|><|begin|>assistant"),
         read=read_content_kind,

@@ -291,7 +291,7 @@ class Rules:
             return self._within_any
         matcher = self._within.get(grammar)
         if matcher is None:
-            roles = (Role.CLOSE, Role.HEADER, *((Role.OPEN,) if grammar.nests else ()))
+            roles = (Role.CLOSE, Role.HEADER, Role.INNER, *((Role.OPEN,) if grammar.nests else ()))
             matcher = self._within[grammar] = Matcher((grammar, role) for role in roles)
         return matcher
 

@@ -34,7 +34,7 @@ class _State(Enum):
     DEAD = auto()
 
 
-_HEADERS = (Role.HEADER, Role.FIRST)
+_HEADERS = (Role.HEADER, Role.FIRST, Role.INNER)
 
 
 def _find_nothing(_: str) -> None:
@@ -466,22 +466,26 @@ class Splitter:
         if role is Role.OPEN:
             self._open_block(grammar, leading=False, void=grammar.closes_itself(text))
         elif role is Role.HEADER:
-            self._written = grammar
-            match grammar.read(text):
-                case Channel.THINKING:
-                    self._spoken = Channel.ANSWER
-                    self._open_block(grammar, leading=False)
-                case Channel.COMMENTARY | Channel.ANSWER as channel:
-                    self._begin_message(channel)
-                case Channel.TOOL | Channel.MOVED:
-                    self._spoken = Channel.ANSWER
-                    self._continue_answer()
-                    self._route(text)
+            self._read_header(grammar, text)
         elif role is Role.CONTROL and grammar.header:
             self.lacks_header = self.lacks_header or not self._scanner.is_before(
                 self._rules.heads_and_controls(grammar)
             )
         return True
+
+    def _read_header(self, grammar: Grammar, text: str) -> None:
+        """Read the header of a message behind the beginning of the answer."""
+        self._written = grammar
+        match grammar.read(text):
+            case Channel.THINKING:
+                self._spoken = Channel.ANSWER
+                self._open_block(grammar, leading=False)
+            case Channel.COMMENTARY | Channel.ANSWER as channel:
+                self._begin_message(channel)
+            case Channel.TOOL | Channel.MOVED:
+                self._spoken = Channel.ANSWER
+                self._continue_answer()
+                self._route(text)
 
     def _note_grammar(self, grammar: Grammar | None) -> None:
         if grammar is not None:
@@ -534,6 +538,13 @@ class Splitter:
             self._written = grammar
             self._close_block()
             self._scanner.push_back(text)
+        elif role is Role.INNER:  # the same, but only here is it a header
+            self.lacks_close = True
+            self._close_block()
+            if self._state is _State.HEAD:
+                self._read_first_tag(tag)
+            else:
+                self._read_header(grammar, text)
         elif grammar.closes_itself(text) or self._mentions >= _MOST_MENTIONS:
             self._emit(Channel.THINKING, text)
         else:
@@ -548,7 +559,7 @@ class Splitter:
         if tag is None:
             return False
         role, grammar, text = tag
-        if role is Role.HEADER or (role is Role.OPEN and grammar.closes_itself(text)):
+        if role in (Role.HEADER, Role.INNER) or (role is Role.OPEN and grammar.closes_itself(text)):
             self._route(text)
             return True
         self._depth[grammar] += 1 if role is Role.OPEN else -1

@@ -160,7 +160,10 @@ def test_errors_have_a_code_and_a_message() -> None:
     assert b'"event_type":"error","error":{"message":"later","code":"unavailable"}' in written
 
 
-def test_a_reply_of_another_provider_cannot_be_continued_so_it_has_no_id() -> None:
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_reply_of_another_provider_has_an_id_of_its_own_where_it_is_stored(stored: bool) -> None:
     writer: Any = DIALECT.writer(model="m", stream=False)
     writer.serve(ServedRequest(Prompt((user("go"),), state=ProviderState(store=True)), "m", False), {}, foreign=True)
-    assert json.loads(writer.write(EVENTS))["id"] == ""
+    events = [ReplyStarted("claude", "msg_1", stored=stored), *EVENTS[1:]]
+    found = json.loads(writer.write(events))["id"]
+    assert found.startswith("v1_") if stored else found == ""

@@ -54,7 +54,11 @@ class _Request(RequestFields):
 
     def _take_state(self) -> ProviderState:
         store = self.take("store", bool)
-        previous = self.take("previous_interaction_id", str) or None
+        previous = self.take("previous_interaction_id", str)
+        if previous == "":
+            raise ConfigError(
+                "previous_interaction_id is empty: that interaction was not stored. Send the steps of the conversation."
+            )
         # A server of this dialect stores what does not say otherwise.
         return ProviderState(store=store is not False, previous_response_id=previous)
 

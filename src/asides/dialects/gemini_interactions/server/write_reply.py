@@ -13,8 +13,10 @@ import msgspec
 from asides.dialects.gemini_interactions.wire import CITED, MEDIA, SIGNATURE, STATUSES, map_status
 from asides.dialects.server_half import ContentEvent, ReplyWriter
 from asides.values.events import (
+    Event,
     PartArrived,
     RefusalDelta,
+    ReplyEnded,
     StopKind,
     StopReason,
     TextDelta,
@@ -201,6 +203,12 @@ class InteractionsWriter(ReplyWriter):
         step, self._open = self._open, None
         return b"" if step is None else self._frame("step.stop", index=step.index)
 
+    def _write_other(self, event: Event) -> bytes:
+        if isinstance(event, ReplyEnded) and event.started is not None and event.started.stored and event.started.id:
+            # The reply took several interactions, and the next turn continues the last one.
+            self.use_reply_id(event.started.id)
+        return super()._write_other(event)
+
     # --- the interaction --------------------------------------------------------------------------------------------
 
     def _write_end(self, stop: StopReason) -> bytes:
@@ -223,10 +231,10 @@ class InteractionsWriter(ReplyWriter):
         return self._begin() + self._frame("error", error=msgspec.json.decode(body)["error"])
 
     def _describe(self, status: str) -> Wire:
-        """Describe the interaction. Its id is empty where nothing is stored, as for a reply of another provider."""
+        """Describe the interaction. Its id is empty where nothing is stored."""
         request = self.request
-        is_stored = not self._is_foreign and (request is None or request.prompt.state.store is not False)
-        made: Wire = {"id": self._started.id or "" if is_stored else "", "object": "interaction"}
+        is_stored = self._started.stored and (request is None or request.prompt.state.store is not False)
+        made: Wire = {"id": self.reply_id if is_stored else "", "object": "interaction"}
         named = "agent" if request is not None and "agent" in request.prompt.extra else "model"
         made |= {named: self._started.model, "status": status}
         if status != "in_progress":
