@@ -95,7 +95,7 @@ def _build_call(
     # The home is the address that the client itself would have asked, in its own dialect.
     is_known = is_home or is_canonical(call.target)
     speaks_it = row is not None and row.with_dialect(caller.dialect) is not None
-    is_open = row is not None and row.chooses and call.target.foreign
+    is_open = row is not None and row.chooses
     if speaks_it and not is_known and caller.dialect == RESPONSES and is_open:
         # Another server behind a row that chooses between both: it is asked as the client asks, until it says that it
         # does not know that path.
