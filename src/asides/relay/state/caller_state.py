@@ -30,6 +30,7 @@ from asides.relay.state.restore_state import (
 from asides.relay.state.sealed_summary import open_summaries
 from asides.relay.state.thinking_origins import holds_unknown
 from asides.relay.state.turn_state import HAS_STORE
+from asides.relay.state.vault_records import HistoryChain
 from asides.relay.steps import StoredRecord, UnconfirmedRecord, WriteRecord
 from asides.relay.translate.hosted_tools import strip_reports
 from asides.values.messages import Message
@@ -63,6 +64,8 @@ class CallerState:
         """Whether it holds thinking that one of the targets did not make."""
         self.history: tuple[Message, ...] = ()
         """What the caller sent, as its records are found by it."""
+        self._chain: tuple[tuple[Message, ...], HistoryChain] | None = None
+        """The digests of the history, and of which; None: not made."""
         self.traits: int | None = None
         """The traits of the restored messages, if they are known."""
         self.stored_count = 0
@@ -116,7 +119,11 @@ class CallerState:
         if is_bare and has_nothing_to_restore(mode, targets):
             restored = RestoredPrompt(served.prompt)
         else:
-            restored = yield from restore(served.prompt, self.keys, mode, targets=targets, knows=knows, traits=traits)
+            chain = HistoryChain()
+            self._chain = (self.history, chain)
+            restored = yield from restore(
+                served.prompt, self.keys, mode, targets=targets, knows=knows, traits=traits, chain=chain
+            )
         if restored.prompt.messages is not self.history:
             self.traits = None
         if origins is not None:
@@ -167,7 +174,9 @@ class CallerState:
         now: float = yield Now()
         began = now if self._caller.now is None else self._caller.now
         ago, digest = now - began, self._digest_request
-        record = carrier.finish(reply, self.history, caller_ids=ids, asked_ago=ago, digest_request=digest)
+        known, self._chain = self._chain, None
+        chain = known[1] if known is not None and known[0] is self.history else None
+        record = carrier.finish(reply, self.history, caller_ids=ids, asked_ago=ago, digest_request=digest, chain=chain)
         if record is None:
             return
         is_stored = yield from self.write(record)
