@@ -101,7 +101,9 @@ class HistoryChain:
     def add(self, message: Message) -> None:
         """Add a message that is not the model's. Results of tools do not count: clients shorten old ones."""
         if message.role == "user":
-            self._before = digest_text((message.text,))
+            parts = message.parts
+            text = only.text if len(parts) == 1 and type(only := parts[0]) is Text else message.text
+            self._before = digest_text((text,))
             self._chain = extend_chain(self._chain, b"user" + self._before)
 
     def add_turn(self, start: int, end: int, parts: tuple[Part, ...]) -> Turn:
