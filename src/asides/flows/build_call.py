@@ -140,6 +140,9 @@ class CallBuilder:
         """Check the tools of another prompt for the target of a call with these options, and report what concerns the
         prompt alone. Raises TooManyTools.
         """
+        is_reported = target.foreign or target.launches or prompt.state != NO_STATE
+        if not (prompt.tools or is_reported):
+            return ()  # as most
         is_usual = options.keys().isdisjoint(_TOOL_LIMITS)
         given = self._usual_options if is_usual else read_options(self.defaults, options)[0]
         return self._report_prompt(prompt, target, given)
