@@ -32,11 +32,11 @@ from asides.relay.state.thinking_origins import holds_unknown
 from asides.relay.state.turn_state import HAS_STORE
 from asides.relay.state.vault_records import HistoryChain
 from asides.relay.steps import StoredRecord, UnconfirmedRecord, WriteRecord
-from asides.relay.translate.hosted_tools import strip_reports
+from asides.relay.translate.hosted_tools import may_hold_report, strip_reports
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.reply import Reply
-from asides.values.traits import HAS_THOUGHTS, find_traits
+from asides.values.traits import HAS_THOUGHTS, IS_BOUND, find_traits
 from asides.values.visibility import Visibility
 
 _SESSION_HEADERS = (
@@ -103,7 +103,8 @@ class CallerState:
                 self.is_changed = True
                 prompt = msgspec.structs.replace(served.prompt, messages=opened.messages)
                 served = msgspec.structs.replace(served, prompt=prompt)
-        if (messages := strip_reports(served.prompt.messages)) is not served.prompt.messages:
+        has_reports = bool(self.stored_count) or may_hold_report(self._caller.request.body)
+        if has_reports and (messages := strip_reports(served.prompt.messages)) is not served.prompt.messages:
             self.is_changed = True
             served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=messages))
         self.history = served.prompt.messages
@@ -129,13 +130,15 @@ class CallerState:
         if origins is not None:
             if restored.origins:
                 origins.learn(tenant, restored.origins)
-            labelled = origins.label(
-                tenant,
-                restored.prompt.messages,
-                targets,
-                trusts=self._caller.config.trusts_callers,
-                sealed_in="" if mode == "off" else self._caller.dialect,
-            )
+            labelled = restored.prompt.messages
+            if self.traits is None or self.traits & IS_BOUND:
+                labelled = origins.label(
+                    tenant,
+                    labelled,
+                    targets,
+                    trusts=self._caller.config.trusts_callers,
+                    sealed_in="" if mode == "off" else self._caller.dialect,
+                )
             if labelled is not restored.prompt.messages:
                 self.is_labelled, self.traits = True, None
                 if holds_unknown(labelled) and not all(map(takes_nothing_back, targets)):

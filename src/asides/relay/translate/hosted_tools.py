@@ -128,6 +128,15 @@ def has_report(text: str) -> bool:
     return _REPORT.match(text) is not None
 
 
+_MARK = b"(asides: "
+
+
+def may_hold_report(body: bytes) -> bool:
+    """False if no text of this JSON begins with the line of a report, for certain."""
+    # An escape may hide the beginning of one.
+    return _MARK in body or b"\\u00" in body
+
+
 def strip_reports(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages without these lines, which no model wrote. Those without any are returned as they are."""
     stripped = tuple([_strip(message) if message.role == "assistant" else message for message in messages])
