@@ -9,6 +9,7 @@ from asides import dialects
 from asides.providers.find import (
     adapt_to_foreign_address,
     find_provider,
+    find_row,
     find_target,
     is_own_address,
     list_providers,
@@ -238,6 +239,15 @@ def test_of_two_rows_with_one_name_the_first_counts() -> None:
     )
     assert find_provider("mine", [first, second]) is first
     assert [row for row in list_providers([first, second]) if row.name.lower() == "mine"] == [first]
+
+
+def test_rows_in_a_list_may_change_between_lookups() -> None:
+    one = Provider(name="one", base_url="https://one.test/v1")
+    rows = [one]
+    assert find_row("two", rows) is None
+    rows.append(two := Provider(name="two", base_url="https://two.test/v1"))
+    assert find_row("two", rows) is two
+    assert find_row("one", tuple(rows)) is one
 
 
 def test_providers_lists_the_callers_rows_then_ours() -> None:

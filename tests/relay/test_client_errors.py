@@ -91,12 +91,26 @@ def test_a_client_in_this_process_holds_the_key_itself() -> None:
         (ConfigError("it has no home: set X_HOME, or pass home=."), "it has no home: set X_HOME."),
         (ConfigError("pass home=, or set X_HOME."), "set X_HOME."),
         (ConfigError("too long; pass size=, or wait."), "too long, or wait."),
+        (ConfigError("a: Expected `array`, got `int`."), "a: Expected `array`, got `integer`."),
+        (
+            ConfigError("it is wrong: Expected `float | bool | null`, got `str` - at `$.int`."),
+            "it is wrong: Expected `number | boolean | null`, got `string` - at `$.int`.",
+        ),
     ],
 )
 def test_errors_do_not_mention_names_of_python(error: AsidesError, words: str) -> None:
     explained = explain_to_client(error)
     assert str(explained) == words
     assert type(explained) is type(error)
+
+
+@pytest.mark.parametrize("path", _PATHS)
+def test_types_have_their_names_of_json(path: str) -> None:
+    wrong = {name: 5 if name in ("messages", "input") else value for name, value in _PATHS[path].items()}
+    response = Door(None, options=Options(api_key="sk-test")).post(path, {"model": "mistral:m", **wrong})
+    assert response.status == 400
+    assert b"`int`" not in response.body
+    assert path == "/v1/responses" or b"messages: Expected `array`, got `integer`" in response.body
 
 
 @pytest.mark.parametrize("path", _PATHS)

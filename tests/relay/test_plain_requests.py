@@ -12,8 +12,8 @@ import pytest
 
 from asides.dialects import find_dialect
 from asides.flows.call import encode_request
-from asides.providers.find import list_providers
-from asides.providers.provider import Target
+from asides.providers.find import find_provider, list_providers
+from asides.providers.provider import ModelRule, Target
 from asides.relay.plain_requests import differs_for
 from asides.values.traits import find_traits
 from asides_stage import Stage
@@ -77,6 +77,23 @@ def test_a_plan_that_changes_nothing_keeps_the_bytes(model: str, more: bytes) ->
     expected, received, reason = _post(model, more)
     assert received == expected
     assert "differs" not in reason
+
+
+@pytest.mark.parametrize(("choice", "is_planned"), [("auto", False), ("none", False), ("required", True)])
+def test_tools_are_planned_where_a_model_may_refuse_a_demanded_call(choice: str, is_planned: bool) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "?"}], "tools": _TOOLS, "tool_choice": choice}
+    prompt = find_dialect("openai_chat").read(json.dumps(body).encode(), "").prompt
+    row = find_provider("deepseek")
+    target = Target(row, "deepseek-chat", row.base_url, row.rule("deepseek-chat"))
+    assert differs_for(prompt, target, find_traits(prompt.messages)) is is_planned
+
+
+def test_a_history_with_calls_is_planned_for_a_model_without_tools() -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "?"}, *_CALLS]}
+    prompt = find_dialect("openai_chat").read(json.dumps(body).encode(), "").prompt
+    row = msgspec.structs.replace(find_provider("openai-compatible"), models=(ModelRule(tools=False),))
+    target = Target(row, "m", "http://127.0.0.1:9/v1", row.rule("m"))
+    assert differs_for(prompt, target, find_traits(prompt.messages))
 
 
 def test_members_that_the_plan_does_not_change_keep_their_bytes() -> None:
@@ -145,6 +162,8 @@ _MORE: dict[str, list[dict[str, Any]]] = {
         {"tools": _TOOLS},
         {"tools": _TOOLS, "tool_choice": "required"},
         {"tools": _TOOLS, "tool_choice": "any"},
+        {"tools": _TOOLS, "tool_choice": "auto"},
+        {"tools": _TOOLS, "tool_choice": {"type": "function", "function": {"name": "look"}}},
         {"tools": [{"type": "browser_search"}]},
         {"max_tokens": 50},
         {"max_completion_tokens": 50},
@@ -158,6 +177,10 @@ _MORE: dict[str, list[dict[str, Any]]] = {
     ],
     "openai_responses": [
         {"tools": [{"type": "function", "name": "look", "parameters": _PARAMETERS}]},
+        {
+            "tools": [{"type": "function", "name": "look", "parameters": _PARAMETERS}],
+            "tool_choice": {"type": "function", "name": "look"},
+        },
         {"instructions": "s"},
         {"reasoning": {"effort": "high"}},
         {"max_output_tokens": 50},
@@ -165,6 +188,9 @@ _MORE: dict[str, list[dict[str, Any]]] = {
     ],
     "anthropic": [
         {"tools": [{"name": "look", "input_schema": _PARAMETERS}]},
+        {"tools": [{"name": "look", "input_schema": _PARAMETERS}], "tool_choice": {"type": "any"}},
+        {"tools": [{"name": "look", "input_schema": _PARAMETERS}], "tool_choice": {"type": "tool", "name": "look"}},
+        {"tools": [{"name": "look", "input_schema": _PARAMETERS}], "tool_choice": {"type": "auto"}},
         {"system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}]},
         {"thinking": {"type": "enabled", "budget_tokens": 1024}},
         {"thinking": {"type": "disabled"}},

@@ -78,6 +78,8 @@ def list_dialects() -> tuple[str, ...]:
 
 def list_third_party() -> tuple[str, ...]:
     """Return the names of the dialects that are registered, or declared by an installed package."""
+    if not (_registered or _list_installed()):
+        return ()  # as almost everywhere
     return tuple(sorted({*_registered, *_list_installed()} - set(DIALECTS)))
 
 

@@ -48,6 +48,7 @@ ContentEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSea
 _CITATIONS = "citations"
 # The servers that say what they take stop at about a hundred.
 _MOST_LEVELS = 100
+_NESTING = frozenset({dict, list})
 
 # --- reading requests -------------------------------------------------------------------------------------------------
 
@@ -163,12 +164,10 @@ def _is_deep(document: Any) -> bool:
     """Whether a document has too many levels for code that calls itself for each of them."""
     level = [document]
     for _ in range(_MOST_LEVELS):
-        level = [
-            item
-            for value in level
-            for item in (value.values() if isinstance(value, dict) else value)
-            if isinstance(item, (dict, list))
-        ]
+        below: list[Any] = []
+        for value in level:
+            below += value.values() if type(value) is dict else value
+        level = [item for item in below if type(item) in _NESTING]
         if not level:
             return False
     return True

@@ -37,7 +37,7 @@ _SAID = frozenset(
 )
 """Fields that readers read: roles, calls, thinking and its seals. The encoder left them out on purpose."""
 
-_PLAIN_FIELDS = ({"role", "content"}, {"type", "text"}, {"text"})
+_PLAIN_FIELDS = frozenset(map(frozenset, ({"role", "content"}, {"type", "text"}, {"text"})))
 _SYSTEM_ROLES = ("system", "developer")
 _CALL_IDS = ("id", "tool_call_id", "call_id", "tool_use_id", "toolUseId")
 _DELIMITERS = ("{", "[")
@@ -77,7 +77,7 @@ def keep_source(
 
 
 def _is_plain(found: Any) -> bool:
-    if not isinstance(found, Mapping) or set(found) not in _PLAIN_FIELDS or found.get("text") == "":
+    if not isinstance(found, (dict, Mapping)) or frozenset(found) not in _PLAIN_FIELDS or found.get("text") == "":
         return False  # an empty text is left out, unless it was read
     return all(isinstance(value, str) or _is_empty(value) for value in found.values())
 

@@ -132,14 +132,30 @@ class CallBuilder:
             notices += more
         if read.compaction is not None:
             read, notices = fit_compaction(read, target, given.on_conflict or "raise", notices)
-        notices += self._check_tools(read, target, given)
-        notices = (*self.settings.notices, *notices, *choice.notices)
-        if read.tools and not read.is_from(target.dialect):
-            notices += report_fields(read.tools, target.dialect)
-        if target.foreign or target.launches or read.state != NO_STATE:
-            notices += report_target(read, target)
+        notices = (*self.settings.notices, *notices, *choice.notices, *self._report_prompt(read, target, given))
         policy = self._usual_policy if options.keys().isdisjoint(POLICY_OPTIONS) else self._read_policy(given)
         return Call(read, target, policy, key, notices, choice.why, expected)
+
+    def report_prompt(self, prompt: Prompt, target: Target, options: Options) -> tuple[Notice, ...]:
+        """Check the tools of another prompt for the target of a call with these options, and report what concerns the
+        prompt alone. Raises TooManyTools.
+        """
+        is_reported = target.foreign or target.launches or prompt.state != NO_STATE
+        if not (prompt.tools or is_reported):
+            return ()  # as most
+        is_usual = options.keys().isdisjoint(_TOOL_LIMITS)
+        given = self._usual_options if is_usual else read_options(self.defaults, options)[0]
+        return self._report_prompt(prompt, target, given)
+
+    def _report_prompt(self, prompt: Prompt, target: Target, given: CallOptions) -> tuple[Notice, ...]:
+        notices: tuple[Notice, ...] = ()
+        if prompt.tools:
+            notices = self._check_tools(prompt, target, given)
+            if not prompt.is_from(target.dialect):
+                notices += report_fields(prompt.tools, target.dialect)
+        if target.foreign or target.launches or prompt.state != NO_STATE:
+            notices += report_target(prompt, target)
+        return notices
 
     def find_target(self, model: str, base_url: str | None = None, family: str | None = None) -> Target:
         """Find a model: row, rule and address, before a call chooses among them."""
@@ -200,7 +216,12 @@ class CallBuilder:
     @cached_property
     def _usual_policy(self) -> Policy:
         """The policy of calls that set nothing of it themselves."""
-        return self._read_policy(read_options(self.defaults, Options())[0])
+        return self._read_policy(self._usual_options)
+
+    @cached_property
+    def _usual_options(self) -> CallOptions:
+        """The options of calls that set none themselves."""
+        return read_options(self.defaults, Options())[0]
 
     def _read_policy(self, given: CallOptions) -> Policy:
         policy, own = read_policy(given), self.visibility
@@ -214,8 +235,6 @@ class CallBuilder:
 
     def _check_tools(self, prompt: Prompt, target: Target, given: CallOptions) -> tuple[Notice, ...]:
         """Enforce the limits on tools that were set. Those that were not are advice, and the provider's cap holds."""
-        if not prompt.tools:
-            return ()
         settings, most, most_kb = self.settings, given.tools_max_count, given.tools_max_json_kb
         if most is None and "tools_max_count" in settings.origins:
             most = settings.tools_max_count
@@ -264,6 +283,9 @@ def _find_key(target: Target, given: CallOptions, needed: bool) -> Secret | None
         if needed:
             raise
         return None
+
+
+_TOOL_LIMITS = frozenset({"tools_max_count", "tools_max_json_kb"})
 
 
 # --- the prompt ---------------------------------------------------------------------------------------------------

@@ -39,7 +39,8 @@ Advised: TypeAlias = tuple[Notice, str]
 the replacement is not a contradiction.
 """
 
-_FREE_CHOICES = (None, "auto", "none")
+FREE_CHOICES = (None, "auto", "none")
+"""The choices of a tool that demand no call."""
 _NO_SAMPLING = Sampling()
 
 
@@ -107,7 +108,7 @@ class _RequestCheck:
             on = False
         if prompt.stop or prompt.sampling != _NO_SAMPLING:
             changes |= self._check_sampling(thinking, on)
-        if prompt.tool_choice not in _FREE_CHOICES and (on or self.rule.forced_tools == "never"):
+        if prompt.tool_choice not in FREE_CHOICES and (on or self.rule.forced_tools == "never"):
             changes |= self._check_forced_tool(thinking)
         if prompt.tools and self.rule.tools_while_thinking is not True and thinking.mode != "off":
             thinking = self._drop_thinking_for_tools(thinking)
@@ -190,7 +191,7 @@ class _RequestCheck:
         thoughts would be refused. Not beside settings that thinking excludes.
         """
         prompt, rule = self.prompt, self.rule
-        if prompt.stop or prompt.sampling != _NO_SAMPLING or prompt.tool_choice not in _FREE_CHOICES:
+        if prompt.stop or prompt.sampling != _NO_SAMPLING or prompt.tool_choice not in FREE_CHOICES:
             return thinking
         adaptive = "adaptive" in rule.forms
         has_room = prompt.max_tokens is None or prompt.max_tokens > ANSWER_ROOM
@@ -416,7 +417,7 @@ class _RequestCheck:
     def _must_stop_for_choice(self, thinking: Thinking) -> bool:
         """Whether a tool can be demanded only of a model that does not think, and this one can stop."""
         forced = self.rule.forced_tools
-        if self.prompt.tool_choice in _FREE_CHOICES or not self.prompt.tools or forced == "never":
+        if self.prompt.tool_choice in FREE_CHOICES or not self.prompt.tools or forced == "never":
             return False
         if self._takes_choice(thinking) or self.rule.thinking != "optional":
             return False
@@ -450,8 +451,8 @@ class _RequestCheck:
 
 def takes_choice(choice: str | None, thinking: Thinking, rule: ModelRule) -> bool:
     """Whether a model takes this choice of a tool while it thinks."""
-    if choice in _FREE_CHOICES or rule.forced_tools is True or rule.forced_tools == choice:
-        return thinking.budget is None or choice in _FREE_CHOICES or rule.forced_tools_with_budget
+    if choice in FREE_CHOICES or rule.forced_tools is True or rule.forced_tools == choice:
+        return thinking.budget is None or choice in FREE_CHOICES or rule.forced_tools_with_budget
     return False
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from asides.providers.find import is_own_address
+from asides.providers.find import find_row, is_own_address, list_providers
 from asides.providers.provider import Provider, Target
 from asides.values.errors import ConfigError
 from asides.values.notices import Notice
@@ -142,11 +142,24 @@ def _choose_by_default(
 
 
 def is_canonical(target: Target) -> bool:
-    """Whether the address is exactly the provider's own: scheme, host, port and path."""
+    """Whether the address is exactly the provider's own: scheme, host, port and path. A user's table that changes the
+    address of a row of ours leaves open what the server there has.
+    """
     if target.launches:
         return True  # The stage stands in for the provider.
-    row, address = target.provider, urlsplit(target.base_url)
-    if target.foreign or address.scheme != "https" or not is_own_address(row, target.base_url):
+    if target.foreign:
+        return False
+    row = target.provider
+    ours = find_row(row.name, ())
+    if ours is None and row.chooses and row.tier == "yours":
+        # Made `like` one of our rows.
+        return any(_is_at_home(known, target.base_url) for known in list_providers() if known.chooses)
+    return _is_at_home(ours or row, target.base_url)
+
+
+def _is_at_home(row: Provider, base_url: str) -> bool:
+    address = urlsplit(base_url)
+    if address.scheme != "https" or not is_own_address(row, base_url):
         return False
     if not row.base_url:
         return bool(row.own_hosts) and "/deployments/" not in address.path

@@ -122,7 +122,28 @@ def find_row(name: str, rows: Sequence[Provider]) -> Provider | None:
     key = normalise_name(name)
     if not key:
         return None
-    return next((row for row in rows if key in list_names(row)), None) or _index_our_rows().get(key)
+    return (_index_rows(rows).get(key) if rows else None) or _index_our_rows().get(key)
+
+
+# The rows of settings are the same for many calls. Stored with them, so that no other object takes their id.
+_INDEXES: dict[int, tuple[Sequence[Provider], dict[str, Provider]]] = {}
+_MOST_INDEXES = 64
+
+
+def _index_rows(rows: Sequence[Provider]) -> dict[str, Provider]:
+    """Rows of the caller by their names; the first of a name counts."""
+    known = _INDEXES.get(id(rows))
+    if known is None:
+        index: dict[str, Provider] = {}
+        for row in rows:
+            for key in list_names(row):
+                index.setdefault(key, row)
+        if not isinstance(rows, tuple):
+            return index  # It may change.
+        if len(_INDEXES) >= _MOST_INDEXES:
+            _INDEXES.clear()
+        known = _INDEXES[id(rows)] = (rows, index)
+    return known[1]
 
 
 def _split_model(model: object, rows: Sequence[Provider]) -> tuple[Provider, str]:

@@ -219,6 +219,8 @@ _ANY_MODEL = ModelRule()
 
 # Matching dozens of globs on every call adds up, so the rule of a model is looked up once.
 _FOUND: dict[tuple[int, str], tuple[tuple[ModelRule, ...], ModelRule]] = {}
+_FOUND_REPLAY: dict[tuple[int, str], tuple[tuple[ReplayRule, ...], ReplayRule]] = {}
+_ANY_REPLAY = ReplayRule()
 _MOST_FOUND = 4096
 
 
@@ -331,8 +333,15 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def replay_rule(self, model: str) -> ReplayRule:
         """When earlier thinking goes back to this model."""
-        name = _find_base(model.lower())
-        return next((rule for rule in self.replay if fits_glob(name, rule.models)), ReplayRule())
+        key = (id(self.replay), model)
+        known = _FOUND_REPLAY.get(key)
+        if known is None:
+            name = _find_base(model.lower())
+            found = next((rule for rule in self.replay if fits_glob(name, rule.models)), _ANY_REPLAY)
+            if len(_FOUND_REPLAY) >= _MOST_FOUND:
+                _FOUND_REPLAY.clear()
+            known = _FOUND_REPLAY[key] = (self.replay, found)
+        return known[1]
 
     def capabilities(self, model: str) -> Capabilities:
         """The known facts of this model."""

@@ -21,6 +21,10 @@ _ASK = "Ask the operator of this gateway."
 _SENTENCE = re.compile(r"(?<=[.?!]) (?=[A-Z])")
 _OR = re.compile(r"(; |, or )")
 _PARTIAL = re.compile(r" \((?:try again )?\(?\.(?:partial|result)\b[^)]*\)")
+# The types of a field, as the library that reads JSON names them.
+_TYPES = re.compile(r"(?<=\bExpected `)[^`]+|(?<=\bgot `)[^`]+")
+_JSON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean", "bytes": "string"}
+_TYPE = re.compile(rf"\b(?:{'|'.join(_JSON_TYPES)})\b")
 # An argument as our functions take it, a call, an attribute, or a name of the package.
 _PYTHON = re.compile(
     r"\b[a-z_]+=|\b[A-Za-z_]+\([^()=…]*[=…][^()]*\)|(?<!\w)\.(?:partial|result)\b"
@@ -54,13 +58,17 @@ def _drop_python(words: str, *, of_provider: bool) -> str:
     """The words without what only a Python program can do. Those of a provider stay: ours come after them."""
     problem, advice = split_provider_advice(words) if of_provider else split_advice(words)
     if not of_provider:
-        problem = _PARTIAL.sub("", problem)
+        problem = _TYPES.sub(_name_json_types, _PARTIAL.sub("", problem))
         if _PYTHON.search(problem):
             sentences = [kept for sentence in _SENTENCE.split(problem) if (kept := _drop_clauses(sentence))]
             problem = " ".join(sentences) or "the request cannot be sent as it is."
     if _PYTHON.search(advice):
         advice = _drop_clauses(advice) or _ASK
     return " ".join(filter(None, (problem, f"{advice[:1].upper()}{advice[1:]}")))
+
+
+def _name_json_types(types: re.Match[str]) -> str:
+    return _TYPE.sub(lambda one: _JSON_TYPES[one[0]], types[0])
 
 
 def _drop_clauses(sentence: str) -> str:

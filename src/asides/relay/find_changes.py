@@ -7,6 +7,8 @@ or the provider's to the caller.
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from asides.dialects import find_facts, plain_row
@@ -85,7 +87,7 @@ def find_changes(call: Call, asked: Asked, *, model: str = "", known: KnownCalls
     if both:
         return Changes(both, both)
     request = _change_request(call, asked, model, known)
-    reply = _change_reply(call, asked, request)
+    reply = _change_reply(call, asked, request, known)
     if reply and not request and find_facts(asked.dialect).stored_as:
         # Its provider would store what the caller may not see, or sees otherwise.
         request = reply
@@ -133,7 +135,7 @@ def _change_request(call: Call, asked: Asked, model: str, known: KnownCalls | No
     return ""
 
 
-def _change_reply(call: Call, asked: Asked, request: str) -> str:
+def _change_reply(call: Call, asked: Asked, request: str, known: KnownCalls | None) -> str:
     """`request`: why the request changes."""
     target = call.target
     if not asked.visibility.allows(asked.sink, target.rule.kind):
@@ -151,12 +153,18 @@ def _change_reply(call: Call, asked: Asked, request: str) -> str:
     reason = ""
     if _may_mix(target, asked.dialect):
         reason = "thinking may be in the answer"
-    elif any(getattr(target.quirks, name) != getattr(plain_row(target.dialect).quirks, name) for name in _MISREAD):
+    elif _is_misread(target) if known is None else known.find_fact(target, "misread", partial(_is_misread, target)):
         reason = f"replies of {target.provider.name} differ from the plain dialect"
     elif asked.dialect == PLAIN_DIALECT and not of_maker and target.quirks.thinking_in[0] != asked.thinking_field:
         reason = "thinking has another field"
     # An answer that our events cannot hold passes as it is.
     return "" if reason and find_unwritable(call.prompt, asked.dialect) else reason
+
+
+def _is_misread(target: Target) -> bool:
+    """Whether a client of the plain dialect would misread what this host sends."""
+    plain = plain_row(target.dialect).quirks
+    return any(getattr(target.quirks, name) != getattr(plain, name) for name in _MISREAD)
 
 
 def _find_traits(call: Call, asked: Asked) -> int:

@@ -1,4 +1,4 @@
-"""Calls that a relay built before: most requests to a model differ in their messages alone. `KnownCalls`.
+"""Calls that a relay built before: most requests to a model differ in their messages and tools alone. `KnownCalls`.
 
 A call is built anew after a second, so that a key or a variable that has changed counts.
 """
@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from asides.flows.call import NO_STATE, Call
+from asides.flows.call import Call
 from asides.providers.credentials import KeySource
 from asides.providers.provider import Target
 from asides.relay.routes import Route
 from asides.values.messages import Prompt
+from asides.values.notices import Notice
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -22,6 +23,7 @@ Value = TypeVar("Value")
 _MOST = 256
 _SECONDS = 1.0
 _LONGEST_NAME = 200
+_NO_PROMPT = Prompt(())
 
 
 class KnownCalls:
@@ -44,21 +46,37 @@ class KnownCalls:
         _store(self._without_responses, base_url, True)
 
     def build(
-        self, model: str, place: Hashable, prompt: Prompt, stream: bool, now: float, build: Callable[[], Call]
+        self,
+        model: str,
+        place: Hashable,
+        prompt: Prompt,
+        stream: bool,
+        now: float,
+        build: Callable[[], Call],
+        report: Callable[[Prompt, Target], tuple[Notice, ...]],
     ) -> Call:
         """The call of a model for this prompt. `place`: what else decides it, beside the prompt. `now`: by a clock that
-        only goes forward. `build` builds it."""
-        if not _is_plain(prompt):
+        only goes forward. `build` builds it; `report` checks a prompt for the target of a call that is kept, and
+        returns its notices."""
+        if prompt.output is not None or prompt.compaction is not None:
             return build()
-        key = (model, place, stream, prompt.thinking.wanted, prompt.thinking.show == "raw")
+        state, thinking = prompt.state, prompt.thinking
+        is_stored = state.continues or state.resume or state.store is True
+        key = (model, place, stream, bool(prompt.tools), is_stored, thinking.wanted, thinking.show == "raw")
         known = self._calls.get(key)
         if known is not None and now - known[1] < _SECONDS:
+            call = known[0]
             prompt = prompt if prompt.stream is stream else msgspec.structs.replace(prompt, stream=stream)
-            return msgspec.structs.replace(known[0], prompt=prompt)
+            notices = report(prompt, call.target)
+            if notices:
+                return msgspec.structs.replace(call, prompt=prompt, notices=(*call.notices, *notices))
+            return msgspec.structs.replace(call, prompt=prompt)
         call = build()
-        target = call.target
-        if not (call.fallbacks or isinstance(call.key, KeySource) or target.foreign or target.launches):
-            _store(self._calls, key, (call, now))
+        if not (call.fallbacks or isinstance(call.key, KeySource) or call.target.launches):
+            # The notices about its prompt are its last.
+            others = len(call.notices) - len(report(call.prompt, call.target))
+            bare = msgspec.structs.replace(call, prompt=_NO_PROMPT, notices=call.notices[:others])
+            _store(self._calls, key, (bare, now))
         return call
 
     def find_route(self, model: str, dialect: str, now: float, find: Callable[[], Route]) -> Route:
@@ -84,11 +102,6 @@ class KnownCalls:
             # Of a call that is kept, so that its address is one of the settings.
             _store(self._facts, key, (target, fact))
         return fact
-
-
-def _is_plain(prompt: Prompt) -> bool:
-    """Whether nothing in a prompt but its messages and its thinking takes part in building a call."""
-    return not prompt.tools and prompt.output is None and prompt.compaction is None and prompt.state == NO_STATE
 
 
 def _store(known: dict[Key, Value], key: Key, value: Value) -> None:

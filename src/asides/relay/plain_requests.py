@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from asides.dialects import plain_row
 from asides.dialects.openai_chat.encode import OUTPUT_LIMITS
+from asides.history.check import FREE_CHOICES
 from asides.providers.provider import ModelRule, Target, merge_facts
 from asides.providers.quirks import NO_RESTRICTIONS, Quirks, Restrictions, fits_glob
 from asides.relay.endpoints import PLAIN_DIALECT
@@ -41,7 +42,9 @@ _HAS_PREFILL = 1 << 23
 _HAS_CACHE = 1 << 24
 _IS_WHOLE = 1 << 25
 """It asks for a whole reply."""
-_IS_ANY = 1 << 26
+_FORCES_TOOLS = 1 << 26
+"""It demands a call."""
+_IS_ANY = 1 << 27
 """Every request has it."""
 
 _NOTHING = 0
@@ -85,8 +88,9 @@ _RULE = {
     **dict.fromkeys(("begins_with_thinking", "display", "displays", "template_key"), _HAS_THINKING),
     **dict.fromkeys(("forbids", "temperature", "top_p", "off_sampling", "refuses"), _HAS_SAMPLING),
     **dict.fromkeys(("temperature_or_top_p", "top_k_in"), _HAS_SAMPLING),
-    **dict.fromkeys(("forced_tools", "tools", "tools_while_thinking", "tools_need_off"), _HAS_TOOLS),
-    **dict.fromkeys(("forced_tools_with_budget", "tool_stream"), _HAS_TOOLS),
+    "tools": _HAS_TOOLS | _CALLS,
+    **dict.fromkeys(("tools_while_thinking", "tools_need_off", "tool_stream"), _HAS_TOOLS),
+    **dict.fromkeys(("forced_tools", "forced_tools_with_budget"), _FORCES_TOOLS),
     **dict.fromkeys(("prefix_bound", "prefix_bound_since", "reads"), _STATE),
     "prefill": _HAS_PREFILL,
     "signed_calls": _CALLS,
@@ -141,6 +145,8 @@ def _list_features(prompt: Prompt, traits: int) -> int:
         features |= _HAS_SYSTEM
     if prompt.tools or prompt.tool_choice is not None:
         features |= _HAS_TOOLS
+        if prompt.tool_choice not in FREE_CHOICES or "tool_choice" in prompt.extra:
+            features |= _FORCES_TOOLS
     if "tools" in prompt.extra or any(tool.native is not None for tool in prompt.tools):
         features |= _HAS_NATIVE_TOOLS | _HAS_TOOLS
     if prompt.output is not None:

@@ -82,9 +82,7 @@ def read_request_options(given: Any, config: RelayConfig, visibility: Visibility
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise RelayRefusal(
-            f"{FIELD} is {type(given).__name__}, not an object with options. Name options of `ask`.", param=FIELD
-        )
+        raise RelayRefusal(f"{FIELD} is not an object. Write an object with options, such as timeout.", param=FIELD)
     allowed = _ALLOWED | _OWN | (_OF_TRUSTED_CALLERS if config.trusts_callers else frozenset())
     for name in given:
         if name in _OF_TRUSTED_CALLERS and name not in allowed:

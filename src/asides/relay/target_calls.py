@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import partial
+
 import msgspec
 
 from asides.dialects.dialect import ServedRequest
@@ -14,6 +17,7 @@ from asides.relay.relay_config import Caller
 from asides.relay.request_options import RequestOptions
 from asides.relay.routes import Route
 from asides.values.errors import ConfigError, MissingKey, UnknownModel
+from asides.values.messages import Prompt
 
 _ENDPOINTS = {"openai_chat": "chat", "openai_responses": "responses"}
 
@@ -77,25 +81,15 @@ def _build_call(
     if "endpoint" not in options and any(other.dialect == RESPONSES for other in others):
         # A client of Responses asks its home for them, whatever asides would choose there.
         options = merge_options(options, Options(endpoint=endpoint))
-    known = caller.known_calls
-    if known is None or caller.now is None or is_home or not has_usual_options:
-        call = builder.build(model, prompt, options, stream=served.stream)
-    else:
-        # The options of a route are one object for all its requests.
-        call = known.build(
-            model,
-            id(options),
-            prompt,
-            served.stream,
-            caller.now,
-            lambda: builder.build(model, prompt, options, stream=served.stream),
-        )
+    keeps = has_usual_options and not is_home
+    # The options of a route are one object for all its requests.
+    call = _build_known(caller, model, prompt, served.stream, options, id(options) if keeps else None)
     if endpoint is None or "endpoint" in options or call.target.dialect == caller.dialect:
         return call
     # The home is the address that the client itself would have asked, in its own dialect.
     is_known = is_home or is_canonical(call.target)
     speaks_it = row is not None and row.with_dialect(caller.dialect) is not None
-    is_open = row is not None and row.chooses and call.target.foreign
+    is_open = row is not None and row.chooses
     if speaks_it and not is_known and caller.dialect == RESPONSES and is_open:
         # Another server behind a row that chooses between both: it is asked as the client asks, until it says that it
         # does not know that path.
@@ -108,4 +102,21 @@ def _build_call(
     # Thinking that was asked for comes back only from Responses.
     if not speaks_it or (caller.dialect != RESPONSES and prompt.thinking.wanted):
         return call
-    return builder.build(model, prompt, merge_options(options, Options(endpoint=endpoint)), stream=served.stream)
+    place = (id(options), endpoint) if keeps else None
+    options = merge_options(options, Options(endpoint=endpoint))
+    return _build_known(caller, model, prompt, served.stream, options, place)
+
+
+def _build_known(caller: Caller, model: str, prompt: Prompt, stream: bool, options: Options, place: Hashable) -> Call:
+    """Build a call, or take one of an earlier request. `place`: names the options, where they are the same for all
+    requests; None: they are this request's.
+    """
+    builder, known, now = caller.builder, caller.known_calls, caller.now
+
+    def build() -> Call:
+        return builder.build(model, prompt, options, stream=stream)
+
+    if known is None or now is None or place is None:
+        return build()
+    report = partial(builder.report_prompt, options=options)
+    return known.build(model, place, prompt, stream, now, build, report)

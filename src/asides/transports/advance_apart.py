@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import copy_context
 from typing import Any
 
-from asides.flows.steps import Flow, Step
+from asides.flows.steps import Flow, Now, Step
 
 
 class Advanced:
@@ -47,6 +48,10 @@ async def advance_apart(executor: Executor, flow: Flow[Any], value: Any, error: 
 def _advance(flow: Flow[Any], value: Any, error: Exception | None) -> Advanced:
     # A future cannot hold a StopIteration.
     try:
-        return Advanced(flow.send(value) if error is None else flow.throw(error), is_over=False)
+        step = flow.send(value) if error is None else flow.throw(error)
+        while type(step) is Now:
+            # It needs no loop, and each way there and back costs more than it.
+            step = flow.send(time.monotonic())
+        return Advanced(step, is_over=False)
     except StopIteration as end:
         return Advanced(end.value, is_over=True)

@@ -177,7 +177,8 @@ class ConnectionPool:
     def give(self, connection: Connection) -> None:
         """Keep a connection for later requests."""
         now = connection.idle_since = time.monotonic()
-        connection.sock.setblocking(False)
+        if connection.sock.gettimeout() != 0.0:
+            connection.sock.setblocking(False)
         if now >= self._next_sweep:
             self._next_sweep = now + _KEEP_ALIVE_SECONDS
             self._sweep(now)

@@ -104,6 +104,11 @@ class _AsyncHttpResponse:
                 while (step := advance(steps, answer)) is not None:
                     if exchange.closed:
                         raise ConnectionResetError
+                    if type(step) is Send:
+                        answer = None
+                        if not (rest := self._send_now(step.data)):
+                            continue
+                        step = Send(rest)
                     self._extend_opening()
                     answer = await self._do(step)
             if exchange.closed:
@@ -142,6 +147,17 @@ class _AsyncHttpResponse:
         # The head may follow any number of interim ones.
         await self._pause()
         return await self._receive(connection.sock)
+
+    def _send_now(self, data: bytes) -> bytes:
+        """Send what the socket takes without waiting, which is nearly always all; returns the rest."""
+        if (connection := self._exchange.connection) is None:
+            return data
+        try:
+            return data[connection.sock.send(data) :]
+        except (BlockingIOError, InterruptedError):
+            return data
+        except (BrokenPipeError, ConnectionResetError):
+            return b""  # The server may have answered before it closed: the next receive tells.
 
     async def _pause(self) -> None:
         """Let other tasks run now and then: bytes that are already here are received without waiting."""

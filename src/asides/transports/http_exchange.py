@@ -10,6 +10,7 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import Callable, Generator, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -110,7 +111,7 @@ class HttpExchange:
         request = self._request
         url = _split(request.url)
         proxy = None if request.direct else find_proxy(request.url)
-        route = Route(url.scheme == "https", _get_ascii_host(url), _get_port(url), proxy)
+        route = Route(url.secure, url.host, url.port, proxy)
         tunnels = proxy is not None and route.secure
         message = write_request(request, url, None if tunnels else proxy)
         self.start_wait(self.timeout.connect)
@@ -129,10 +130,10 @@ class HttpExchange:
     def _connect(self, route: Route) -> Generator[Step, Any, Connection]:
         self._proxy = route.proxy
         proxy = None if route.proxy is None else _split(route.proxy)
-        is_proxy_secure = proxy is not None and proxy.scheme == "https"
+        is_proxy_secure = proxy is not None and proxy.secure
         if route.secure or is_proxy_secure:
             self._get_tls_context()  # Reports unreadable certificates before anything is sent.
-        first = (route.host, route.port) if proxy is None else (_get_ascii_host(proxy), _get_port(proxy))
+        first = (route.host, route.port) if proxy is None else (proxy.host, proxy.port)
         connection = self.connection = Connection((yield Connect(*first)), route)
         if is_proxy_secure:
             yield from self._start_tls(connection, TlsLayer(self._get_tls_context(), first[0]))
@@ -253,24 +254,21 @@ class HttpExchange:
 # --- the request ------------------------------------------------------------------------------------------------------
 
 
-def write_request(request: HttpRequest, url: SplitResult, proxy: str | None) -> bytes:
+def write_request(request: HttpRequest, url: Address, proxy: str | None) -> bytes:
     """The head of a request. `proxy`: one that forwards it, which needs the whole address and its login."""
-    target = f"{url.path or '/'}?{url.query}" if url.query else url.path or "/"
-    host = _bracket(_get_ascii_host(url))
-    if _get_port(url) != DEFAULT_PORTS[url.scheme]:
-        host = f"{host}:{_get_port(url)}"
+    target = url.target
     own = {name.lower() for name in request.headers}
-    headers = {} if "host" in own else {"Host": host}
+    headers = {} if "host" in own else {"Host": url.shown_host}
     if proxy is not None:
-        target = f"{url.scheme}://{host}{target}"
+        target = f"{'https' if url.secure else 'http'}://{url.shown_host}{target}"
         headers |= _write_proxy_login(proxy)
-    if url.username is not None and "authorization" not in own:
-        headers["Authorization"] = _write_basic(f"{unquote(url.username)}:{unquote(url.password or '')}")
+    if url.login is not None and "authorization" not in own:
+        headers["Authorization"] = _write_basic(url.login)
     if request.body or request.method in ("POST", "PUT", "PATCH"):
         headers["Content-Length"] = str(len(request.body))
     # Only the transport says where the body ends: another length would make a second request of its rest.
     headers |= {name: value for name, value in request.headers.items() if name.lower() not in _FRAMING_HEADERS}
-    return _write_head(f"{request.method} {_escape(target)} HTTP/1.1", headers)
+    return _write_head(f"{request.method} {target} HTTP/1.1", headers)
 
 
 def _write_head(line: str, headers: dict[str, str]) -> bytes:
@@ -300,20 +298,40 @@ def _write_basic(login: str) -> str:
 # --- the address ------------------------------------------------------------------------------------------------------
 
 
-def _split(url: str) -> SplitResult:
+class Address(NamedTuple):
+    """What a request needs of an address."""
+
+    secure: bool
+    host: str
+    port: int
+    shown_host: str
+    """The host as the header names it."""
+    target: str
+    """The path and the query, escaped."""
+    login: str | None
+    """name:password, where the address has them."""
+
+
+# Requests to one model have the same address.
+@lru_cache(maxsize=64)
+def _split(url: str) -> Address:
     """The parts of an address. Raises ConfigError if it is not a valid one."""
     try:
         parts = urlsplit(url)
         if parts.scheme in DEFAULT_PORTS and parts.hostname and parts.port != 0:
-            _get_ascii_host(parts)
-            return parts
+            return _read_parts(parts)
     except ValueError:
         pass
     raise ConfigError(f"{transport_errors.get_host(url)} is not a valid address. Correct base_url=.")
 
 
-def _get_port(url: SplitResult) -> int:
-    return url.port or DEFAULT_PORTS[url.scheme]
+def _read_parts(url: SplitResult) -> Address:
+    host, usual = _get_ascii_host(url), DEFAULT_PORTS[url.scheme]
+    port = url.port or usual
+    shown = _bracket(host) if port == usual else f"{_bracket(host)}:{port}"
+    target = _escape(f"{url.path or '/'}?{url.query}" if url.query else url.path or "/")
+    login = None if url.username is None else f"{unquote(url.username)}:{unquote(url.password or '')}"
+    return Address(url.scheme == "https", host, port, shown, target, login)
 
 
 def _get_ascii_host(url: SplitResult) -> str:

@@ -54,6 +54,7 @@ def report_names(names: Iterable[str]) -> Notice:
     return Notice("tool_field_not_sent", detail, "tools")
 
 
+_TEXT = frozenset({str})
 _FUNCTION_TYPES = (None, "function")
 # The fields of tools that have no type: Gemini's, and those of Converse.
 _UNTYPED_TOOLS = frozenset({
@@ -67,7 +68,7 @@ _UNTYPED_TOOLS = frozenset({
 def read_cache_control(holder: Mapping[str, Any]) -> bool | str:
     """Read the cache breakpoint of a part, a message or a tool: its lifetime, True if it has none, False if unset."""
     control = holder.get("cache_control")
-    if not isinstance(control, Mapping):
+    if control is None or not isinstance(control, Mapping):
         return False
     ttl = control.get("ttl")
     return ttl if isinstance(ttl, str) and ttl else True
@@ -92,14 +93,22 @@ def read_tool(document: Mapping[str, Any]) -> Tool:
     if not isinstance(name, str) or not name:
         raise ConfigError('a tool has no name. Write {"type": "function", "function": {"name": …}}.')
     parameters = inner.get("parameters", inner.get("input_schema"))
+    description, strict = inner.get("description") or "", inner.get("strict")
+    cache = read_cache_control(document) or read_cache_control(inner)
+    more: dict[str, Any] = {}
+    if not (document.keys() <= _READ_FIELDS and inner.keys() <= _READ_FIELDS):
+        more = {name: value for name, value in {**document, **inner}.items() if name not in _READ_FIELDS}
+    is_usual = type(description) is str and type(parameters) is dict and (strict is None or type(strict) is bool)
+    if is_usual and _TEXT.issuperset(map(type, parameters)):
+        return Tool(name, description, dict(parameters), strict, cache, more=more)
     try:
         return msgspec.convert(
             {
                 "name": name,
-                "description": inner.get("description") or "",
-                "strict": inner.get("strict"),
-                "cache": read_cache_control(document) or read_cache_control(inner),
-                "more": {name: value for name, value in {**document, **inner}.items() if name not in _READ_FIELDS},
+                "description": description,
+                "strict": strict,
+                "cache": cache,
+                "more": more,
                 **({} if parameters is None else {"parameters": parameters}),
             },
             Tool,

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from asides.providers.switches import table
 from asides.providers.switches.read import read
 from asides.values.errors import ConfigError
 from asides.values.thinking import Thinking
@@ -57,3 +58,11 @@ def test_fields_that_are_not_a_switch_stay(
 def test_a_switch_of_another_type_is_refused_by_its_name(dialect: str) -> None:
     with pytest.raises(ConfigError, match="thinking: Expected `object`, got `bool`"):
         read(dialect, {"thinking": True})
+
+
+@pytest.mark.parametrize("dialect", table.SWITCHES)
+def test_a_request_without_any_such_field_asks_for_nothing(dialect: str) -> None:
+    """Readers that find none of these fields read the same as from an empty request."""
+    fields: dict[str, Any] = {"model": "m", "messages": [{"thinking": True}]}
+    assert read(dialect, fields) == read(dialect, dict.fromkeys(("thinking", "reasoning", "generationConfig")))
+    assert fields == {"model": "m", "messages": [{"thinking": True}]}

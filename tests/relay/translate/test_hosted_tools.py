@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from asides.relay.translate.hosted_tools import may_hold_report, strip_reports
+from asides.values.messages import assistant
 from asides.values.parts import ToolCall
 from asides_stage import Stage
 from asides_stage.stage import Say
@@ -132,3 +134,13 @@ def test_json_has_no_such_line() -> None:
     with Stage(Say(text="{}")) as stage:
         response = Door(stage).post(path, body)
     assert b"asides:" not in response.body
+
+
+@pytest.mark.parametrize("mark", ["(", "\\u0028"])
+@pytest.mark.parametrize("letter", ["a", "\\u0061"])
+def test_a_report_is_found_in_any_spelling_of_json(mark: str, letter: str) -> None:
+    body = f'{{"content": "{mark}{letter}sides: x is left out)\\n\\nHi"}}'
+    text = json.loads(body)["content"]
+    assert strip_reports((assistant(text),)) == (assistant("Hi"),)
+    assert may_hold_report(body.encode())
+    assert not may_hold_report(b'{"content": "Hi (asides)"}')

@@ -230,10 +230,13 @@ class RequestWatch(RelayObserver):
 
     def _change(self) -> None:
         record = self.record
-        self._tell(lambda watcher: watcher.change(record))
+        # Few watchers want to see changes, and a request has several.
+        listening = [watcher for watcher in self._watchers if type(watcher).change is not RequestWatcher.change]
+        if listening:
+            self._tell(lambda watcher: watcher.change(record), listening)
 
-    def _tell(self, tell: Callable[[RequestWatcher], object]) -> None:
-        for watcher in self._watchers:
+    def _tell(self, tell: Callable[[RequestWatcher], object], watchers: Sequence[RequestWatcher] | None = None) -> None:
+        for watcher in self._watchers if watchers is None else watchers:
             try:
                 tell(watcher)
             except Exception as problem:  # noqa: BLE001 - a log that fails must not fail the request

@@ -93,6 +93,24 @@ def test_bytes_go_through_with_the_model_replaced(host: _Host, tmp_path: Path) -
         assert (host.got[-1][0], host.last["model"]) == ("/v1/completions", "m")
 
 
+@pytest.mark.parametrize("given", [{}, {"input": ""}, {"input": []}, {"input": None}])
+def test_an_embedding_of_nothing_is_refused_in_words_about_its_input(
+    given: dict[str, object], host: _Host, tmp_path: Path
+) -> None:
+    with _gateway(host, tmp_path) as gateway:
+        answer = gateway.ask(gateway.add_key(), "/v1/embeddings", {"model": "small", **given})
+    assert answer.status == 400
+    assert answer.json["error"]["param"] == "input"
+    assert answer.json["error"]["message"] == "input is missing. Send a text, or a list of texts."
+    assert not host.got
+
+
+@pytest.mark.parametrize("given", [{}, {"prompt": ""}, {"prompt": "\n"}])
+def test_a_completion_may_continue_nothing(given: dict[str, object], host: _Host, tmp_path: Path) -> None:
+    with _gateway(host, tmp_path) as gateway:
+        assert gateway.ask(gateway.add_key(), "/v1/completions", {"model": "acme:m", **given}).status == 200
+
+
 def test_a_stream_comes_as_it_was_sent(host: _Host, tmp_path: Path) -> None:
     with _gateway(host, tmp_path) as gateway:
         body = {"model": "acme:m", "prompt": "Once", "stream": True}

@@ -107,8 +107,10 @@ def _has_file_id(message: Message) -> bool:
     if message.role not in ("user", "tool"):
         return False
     for part in message.parts:
-        inner = part.content if isinstance(part, ToolResult) and not isinstance(part.content, str) else (part,)
-        if any(isinstance(each, File) and each.id is not None for each in inner):
+        if isinstance(part, ToolResult) and not isinstance(part.content, str):
+            if any(isinstance(each, File) and each.id is not None for each in part.content):
+                return True
+        elif isinstance(part, File) and part.id is not None:
             return True
     return False
 

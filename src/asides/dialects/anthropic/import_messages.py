@@ -48,13 +48,20 @@ def import_texts(content: object) -> tuple[Text, ...]:
 
 
 def _import_turn(turn: object) -> list[Message]:
-    if not isinstance(turn, Mapping):
+    if not isinstance(turn, (dict, Mapping)):
         raise ConfigError("a message is an object with a role and content.")
     if "content" not in turn:
         raise ConfigError("content is missing.")
     content, role = turn.get("content"), turn.get("role")
-    if len(turn) == 2 and isinstance(content, str) and content and (role == "user" or role == "assistant"):  # noqa: PLR1714 - types
-        return [Message(role, (Text(content),))]  # as most are; it needs no source
+    if len(turn) == 2 and (role == "user" or role == "assistant"):  # noqa: PLR1714 - types
+        # Most are one text; they need no source.
+        match content:
+            case str() as text if text:
+                return [Message(role, (Text(text),))]
+            case [{"type": "text", "text": str() as text, **more}] if text and not more:
+                return [Message(role, (Text(text),))]
+            case _:
+                pass
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else _read_blocks(content)
     parts = [_import_block(block) for block in blocks]
     beside = {name: value for name, value in turn.items() if name not in ("role", "content")}

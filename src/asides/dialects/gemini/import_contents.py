@@ -70,12 +70,17 @@ class _Importer:
         self._calls = 0
 
     def import_content(self, content: Any) -> list[Message]:
+        text = _find_only_text(content)
+        if text and content["role"] == "user":
+            self._is_model_turn = False
+            return [Message("user", (Text(text),))]
+        if text and content["role"] == "model":
+            self._begin_model_turn()
+            return [Message("assistant", (Text(text),))]
         parts = _read_parts(content)
         match content.get("role", "user"):
             case "model":
-                if not self._is_model_turn:  # a stream may come back with a content for each of its chunks
-                    self._waiting, self._answered = [], {}
-                self._is_model_turn = True
+                self._begin_model_turn()
                 message = Message("assistant", tuple(self._import_model_part(part) for part in parts))
                 return [keep_source(message, "gemini", parts, _list_beside(content), absent=_find_absent(content))]
             case "user" | "function" | "tool":
@@ -83,6 +88,11 @@ class _Importer:
                 return self._import_user(parts, content)
             case role:
                 raise ConfigError(f"the role {role!r} is not known; use user or model.")
+
+    def _begin_model_turn(self) -> None:
+        if not self._is_model_turn:  # a stream may come back with a content for each of its chunks
+            self._waiting, self._answered = [], {}
+        self._is_model_turn = True
 
     def _import_user(self, parts: list[dict[str, Any]], content: Mapping[str, Any]) -> list[Message]:
         results: list[tuple[Part, Any]] = []
@@ -208,6 +218,17 @@ def read_response(response: Any) -> tuple[str, bool]:
             return "", False
         case _:
             return msgspec.json.encode(response).decode(), False
+
+
+def _find_only_text(content: Any) -> str | None:
+    """The text of a content that is a role and a text, as most are: it needs no source. None for any other."""
+    if type(content) is not dict or len(content) != 2 or "role" not in content:
+        return None
+    match content.get("parts"):
+        case [{"text": str() as text, **more}] if not more:
+            return text
+        case _:
+            return None
 
 
 def _read_parts(content: Any) -> list[dict[str, Any]]:

@@ -48,6 +48,10 @@ def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
     sources: list[list[Any]] = []
     client_calls: set[str] = set()
     for place, item in enumerate(items):
+        if (plain := _import_plain(item)) is not None and (plain.role != "assistant" or not _follows(messages)):
+            messages.append(plain)
+            sources.append([item])
+            continue
         if not isinstance(item, Mapping):
             raise ConfigError(f"input[{place}] is not an object.")
         if (effort := _find_effort(item)) is not None:
@@ -67,6 +71,22 @@ def import_items(items: Iterable[Any]) -> tuple[Message, ...]:
             sources.append([item])
     pairs = zip(messages, sources, strict=True)
     return tuple(keep_source(message, "openai_responses", source) for message, source in pairs)
+
+
+def _import_plain(item: object) -> Message | None:
+    """Import a message that is a role and a text, as most are; None for any other."""
+    if type(item) is not dict or len(item) != 2:
+        return None
+    role, content = item.get("role"), item.get("content")
+    if type(role) is not str or type(content) is not str:
+        return None
+    known = _ROLES.get(role)
+    return None if known is None else Message(known, (Text(content),))
+
+
+def _follows(messages: list[Message]) -> bool:
+    """Whether what the model says next belongs to the turn that it began."""
+    return bool(messages) and messages[-1].role == "assistant"
 
 
 def _find_effort(item: Mapping[str, Any]) -> Effort | None:
@@ -126,6 +146,8 @@ def _import_message(item: dict[str, Any]) -> tuple[Role, list[Part]]:
 
 def _add_entry(parts: list[Part], item: dict[str, Any]) -> list[Part]:
     """Add to the first text the fields that go back beside it."""
+    if item.get("id") is None and item.get("phase") is None:
+        return parts
     first = next((place for place, part in enumerate(parts) if isinstance(part, (Text, Commentary))), None)
     entry = build_message_entry(msgspec.json.decode(msgspec.json.encode({"type": "message", **item})))
     if first is None or entry is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar, get_args
 
 import msgspec
@@ -23,6 +24,25 @@ def read(dialect: str, fields: Fields) -> Thinking:
     inside the same objects, and so do words that are not known here: a newer server may know them. Raises ConfigError
     with a message for the client.
     """
+    if fields.keys().isdisjoint(_list_roots(dialect)):
+        return _read_nothing(dialect)
+    return _read(dialect, fields)
+
+
+@cache
+def _list_roots(dialect: str) -> frozenset[str]:
+    """The fields of a request in which something about thinking may be."""
+    paths = [path for switch in table.SWITCHES[dialect] for path in switch.list_paths()]
+    return frozenset(path.partition(".")[0] for path in (*paths, *table.OTHER_NAMES.get(dialect, ())))
+
+
+@cache
+def _read_nothing(dialect: str) -> Thinking:
+    """What a request without any of these fields asks for."""
+    return _read(dialect, {})
+
+
+def _read(dialect: str, fields: Fields) -> Thinking:
     known = _READERS.get(dialect)
     return _read_levels(fields, table.SWITCHES[dialect][0]) if known is None else known(fields)
 

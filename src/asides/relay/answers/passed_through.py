@@ -75,10 +75,13 @@ def _read(body: bytes, name: str) -> ServedRequest:
         raise refuse_unnamed()
     is_completion = name == "completions"
     given = fields.pop("prompt" if is_completion else "input", "")
+    if not is_completion and given in ("", [], None):
+        raise RelayRefusal("input is missing. Send a text, or a list of texts.", param="input")
     most = fields.get("max_tokens") if is_completion else 1
     count = len(given) if is_completion and isinstance(given, list) and given and not _is_tokens(given) else 1
     limit = most if type(most) is int and most > 0 else _USUAL_OUTPUT
-    prompt = Prompt((user(_write_text(given)),), max_tokens=limit * count, extra=fields)
+    # A completion may continue nothing.
+    prompt = Prompt((user(_write_text(given).strip() or "."),), max_tokens=limit * count, extra=fields)
     return ServedRequest(prompt, model, is_completion and fields.get("stream") is True)
 
 

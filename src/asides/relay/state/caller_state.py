@@ -30,12 +30,13 @@ from asides.relay.state.restore_state import (
 from asides.relay.state.sealed_summary import open_summaries
 from asides.relay.state.thinking_origins import holds_unknown
 from asides.relay.state.turn_state import HAS_STORE
+from asides.relay.state.vault_records import HistoryChain
 from asides.relay.steps import StoredRecord, UnconfirmedRecord, WriteRecord
-from asides.relay.translate.hosted_tools import strip_reports
+from asides.relay.translate.hosted_tools import may_hold_report, strip_reports
 from asides.values.messages import Message
 from asides.values.notices import Notice
 from asides.values.reply import Reply
-from asides.values.traits import HAS_THOUGHTS, find_traits
+from asides.values.traits import HAS_THOUGHTS, IS_BOUND, find_traits
 from asides.values.visibility import Visibility
 
 _SESSION_HEADERS = (
@@ -64,6 +65,8 @@ class CallerState:
         """Whether it holds thinking that one of the targets did not make."""
         self.history: tuple[Message, ...] = ()
         """What the caller sent, as its records are found by it."""
+        self._chain: tuple[tuple[Message, ...], HistoryChain] | None = None
+        """The digests of the history, and of which; None: not made."""
         self.traits: int | None = None
         """The traits of the restored messages, if they are known."""
         self.stored_count = 0
@@ -101,7 +104,8 @@ class CallerState:
                 self.is_changed = True
                 prompt = msgspec.structs.replace(served.prompt, messages=opened.messages)
                 served = msgspec.structs.replace(served, prompt=prompt)
-        if (messages := strip_reports(served.prompt.messages)) is not served.prompt.messages:
+        has_reports = bool(self.stored_count) or may_hold_report(self._caller.request.body)
+        if has_reports and (messages := strip_reports(served.prompt.messages)) is not served.prompt.messages:
             self.is_changed = True
             served = msgspec.structs.replace(served, prompt=msgspec.structs.replace(served.prompt, messages=messages))
         self.history = served.prompt.messages
@@ -117,19 +121,25 @@ class CallerState:
         if is_bare and has_nothing_to_restore(mode, targets):
             restored = RestoredPrompt(served.prompt)
         else:
-            restored = yield from restore(served.prompt, self.keys, mode, targets=targets, knows=knows, traits=traits)
+            chain = HistoryChain()
+            self._chain = (self.history, chain)
+            restored = yield from restore(
+                served.prompt, self.keys, mode, targets=targets, knows=knows, traits=traits, chain=chain
+            )
         if restored.prompt.messages is not self.history:
             self.traits = None
         if origins is not None:
             if restored.origins:
                 origins.learn(tenant, restored.origins)
-            labelled = origins.label(
-                tenant,
-                restored.prompt.messages,
-                targets,
-                trusts=self._caller.config.trusts_callers,
-                sealed_in="" if mode == "off" else self._caller.dialect,
-            )
+            labelled = restored.prompt.messages
+            if self.traits is None or self.traits & IS_BOUND:
+                labelled = origins.label(
+                    tenant,
+                    labelled,
+                    targets,
+                    trusts=self._caller.config.trusts_callers,
+                    sealed_in="" if mode == "off" else self._caller.dialect,
+                )
             if labelled is not restored.prompt.messages:
                 self.is_labelled, self.traits = True, None
                 if holds_unknown(labelled) and not all(map(takes_nothing_back, targets)):
@@ -170,7 +180,9 @@ class CallerState:
         # Without a session, a repeated request may be that of another conversation.
         ago = now - began if any(self._caller.request.headers.get(name) for name in _SESSION_HEADERS) else None
         digest = self._digest_request
-        record = carrier.finish(reply, self.history, caller_ids=ids, asked_ago=ago, digest_request=digest)
+        known, self._chain = self._chain, None
+        chain = known[1] if known is not None and known[0] is self.history else None
+        record = carrier.finish(reply, self.history, caller_ids=ids, asked_ago=ago, digest_request=digest, chain=chain)
         if record is None:
             return
         is_stored = yield from self.write(record)

@@ -28,7 +28,7 @@ from asides.relay.state.turn_state import (
     make_thought_state,
     make_whole_state,
 )
-from asides.relay.state.vault_records import make_turn_record
+from asides.relay.state.vault_records import HistoryChain, make_turn_record
 from asides.relay.steps import StoredRecord
 from asides.values.events import (
     CommentaryDelta,
@@ -432,6 +432,7 @@ class StateCarrier:
         caller_ids: Mapping[str, str] | None = None,
         asked_ago: float | None = None,
         digest_request: Callable[[], bytes] = bytes,
+        chain: HistoryChain | None = None,
     ) -> StoredRecord | None:
         """The record of the turn, to be stored before the reply ends for the caller; None if there is nothing to store.
         What it is given: `make_turn_record`.
@@ -448,6 +449,7 @@ class StateCarrier:
             returns_ids=self._returns_ids,
             asked_ago=asked_ago,
             digest_request=digest_request,
+            chain=chain,
         )
 
 

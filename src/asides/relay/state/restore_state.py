@@ -36,7 +36,7 @@ from asides.relay.state.turn_state import (
     is_stand_in,
     place_turns,
 )
-from asides.relay.state.vault_records import FoundStates, Turn, find_turns, list_levels
+from asides.relay.state.vault_records import FoundStates, HistoryChain, Turn, find_turns, list_levels
 from asides.relay.steps import ReadRecords, StoredRecord, UnconfirmedRecord
 from asides.values.messages import Message, Prompt, StoredResponse
 from asides.values.notices import Notice
@@ -116,17 +116,19 @@ def restore(
     targets: Sequence[Target] = (),
     knows: Callable[[Part], bool] | None = None,
     traits: int | None = None,
+    chain: HistoryChain | None = None,
 ) -> Generator[ReadRecords, Any, RestoredPrompt]:
     """Put state back. Asks for at most one read.
 
     `targets` are the models that the prompt may go to. Nothing is read if none of them takes thinking back, and the ids
     of calls become those of the provider only if it is asked again. `knows`: whether it is known who made a part that
-    the caller itself gave back; None: it does not matter. `traits`: those of the messages, if they are known.
+    the caller itself gave back; None: it does not matter. `traits`: those of the messages, if they are known. `chain`:
+    has the digests of the whole history afterwards.
     """
     traits = find_traits(prompt.messages) if traits is None else traits
     is_bare = not traits & IS_BOUND  # no part can hold an envelope
     prompt, had_odd = _clean_odd_places(prompt, is_bare=is_bare)
-    work = [_TurnAtWork(turn) for turn in find_turns(prompt.messages)]
+    work = [_TurnAtWork(turn) for turn in find_turns(prompt.messages, chain)]
     for each in () if is_bare else work:
         _open_envelopes(each, keys)
         if mode == "off" and each.has_envelopes:

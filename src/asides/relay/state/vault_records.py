@@ -101,7 +101,9 @@ class HistoryChain:
     def add(self, message: Message) -> None:
         """Add a message that is not the model's. Results of tools do not count: clients shorten old ones."""
         if message.role == "user":
-            self._before = digest_text((message.text,))
+            parts = message.parts
+            text = only.text if len(parts) == 1 and type(only := parts[0]) is Text else message.text
+            self._before = digest_text((text,))
             self._chain = extend_chain(self._chain, b"user" + self._before)
 
     def add_turn(self, start: int, end: int, parts: tuple[Part, ...]) -> Turn:
@@ -116,12 +118,9 @@ class HistoryChain:
         return Turn(start, end, parts, text, calls, self._chain, near, seen if says_enough else b"")
 
 
-def find_turns(messages: Sequence[Message]) -> Iterator[Turn]:
-    """The turns of the model in a history."""
-    yield from _follow(messages, HistoryChain())
-
-
-def _follow(messages: Sequence[Message], chain: HistoryChain) -> Iterator[Turn]:
+def find_turns(messages: Sequence[Message], chain: HistoryChain | None = None) -> Iterator[Turn]:
+    """The turns of the model in a history. `chain`: has the digests of the whole history after the last turn."""
+    chain = HistoryChain() if chain is None else chain
     place = 0
     for run in find_model_runs(messages):
         for message in messages[place : run.start]:
@@ -187,20 +186,23 @@ def make_turn_record(
     returns_ids: bool = True,
     asked_ago: float | None = None,
     digest_request: Callable[[], bytes] = bytes,
+    chain: HistoryChain | None = None,
 ) -> StoredRecord | None:
     """The record of a reply; None if there is nothing to keep of it, or it broke off.
 
     `history` is what the caller sent before it. `caller_ids` are the ids of calls as the caller gets them, by the
     provider's ids. `reference` is the one that envelopes of the reply name. `returns_ids`: whether clients of its
     dialect give the ids of calls back. `asked_ago`: how many seconds ago the request came, if somebody will say whether
-    the reply was delivered. `digest_request`: a digest of all that a client repeats when it asks again.
+    the reply was delivered. `digest_request`: a digest of all that a client repeats when it asks again. `chain`: the
+    digests of `history`, where they are known.
     """
     if not reply.complete or (not reference and not _is_worth_keeping(reply, rows, caller_ids or {})):
         return None
     state = collect_state(reply, rows, caller_ids or {})
-    chain = HistoryChain()
-    for _ in _follow(history, chain):
-        pass
+    if chain is None:
+        chain = HistoryChain()
+        for _ in find_turns(history, chain):
+            pass
     turn = chain.add_turn(0, 0, reply.parts)
     call_ids = [part.id for part in state.parts if part.what == "call"]
     found_by = [keys.make_lookup_key("call", call_id) for call_id in call_ids]

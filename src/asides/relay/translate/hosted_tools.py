@@ -128,13 +128,24 @@ def has_report(text: str) -> bool:
     return _REPORT.match(text) is not None
 
 
+_MARK = b"(asides: "
+
+
+def may_hold_report(body: bytes) -> bool:
+    """False if no text of this JSON begins with the line of a report, for certain."""
+    # An escape may hide the beginning of one.
+    return _MARK in body or b"\\u00" in body
+
+
 def strip_reports(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages without these lines, which no model wrote. Those without any are returned as they are."""
-    stripped = tuple(_strip(message) if message.role == "assistant" else message for message in messages)
+    stripped = tuple([_strip(message) if message.role == "assistant" else message for message in messages])
     return messages if all(map(is_, stripped, messages)) else stripped
 
 
 def _strip(message: Message) -> Message:
+    if len(message.parts) == 1 and type(only := message.parts[0]) is Text and not has_report(only.text):
+        return message  # as most
     if not any(isinstance(part, (Text, Commentary)) and has_report(part.text) for part in message.parts):
         return message
     kept: list[Part] = []

@@ -47,10 +47,16 @@ def to_camel_case(value: Any) -> Any:
         return [to_camel_case(item) for item in value]
     if not isinstance(value, dict):
         return value
-    renamed = ((_SNAKE.sub(lambda found: found[1].upper(), name), inner) for name, inner in value.items())
-    return {
-        name: inner if name in _CLIENT_NAMES else to_camel_case(inner) for name, inner in renamed if inner is not None
-    }
+    renamed: dict[str, Any] = {}
+    for name, inner in value.items():
+        if inner is None:
+            continue
+        if "_" in name:
+            name = _SNAKE.sub(lambda found: found[1].upper(), name)
+        if isinstance(inner, (dict, list)) and name not in _CLIENT_NAMES:
+            inner = to_camel_case(inner)
+        renamed[name] = inner
+    return renamed
 
 
 class _Request:
