@@ -10,7 +10,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from asides.datasets.files import find_form
 from asides.values.errors import ConfigError
@@ -78,10 +78,7 @@ def iterate_parquet(
 def to_rows(batch: Any, name: str) -> list[dict[str, Any]]:
     """The rows of a batch or a table with Python's values. Raises ConfigError for a value that Python does not have."""
     try:
-        try:
-            rows: list[dict[str, Any]] = batch.to_pylist()
-        except ValueError:  # Python has no nanoseconds: those are text.
-            rows = _write_nanoseconds(batch).to_pylist()
+        rows: list[dict[str, Any]] = _write_nanoseconds(batch).to_pylist()
     except (ValueError, OverflowError, import_module("pyarrow").ArrowException) as problem:  # A year beyond 9999.
         words = str(problem).partition("\n")[0][:200]
         raise ConfigError(
@@ -91,21 +88,34 @@ def to_rows(batch: Any, name: str) -> list[dict[str, Any]]:
 
 
 def _write_nanoseconds(batch: Any) -> Any:
-    """The same rows with times that have nanoseconds as text."""
+    """The same rows with times in microseconds, or as text if they have nanoseconds, which Python has not.
+
+    PyArrow alone would make them values of pandas where that is installed.
+    """
     arrow = import_module("pyarrow")
-    fields = [field.with_type(_replace_nanoseconds(arrow, field.type)) for field in batch.schema]
-    return arrow.Table.from_batches([batch]).cast(arrow.schema(fields))
+    fields = [field.with_type(_replace_nanoseconds(arrow, field.type, "us")) for field in batch.schema]
+    if fields == list(batch.schema):
+        return batch
+    try:
+        return batch.cast(arrow.schema(fields))
+    except arrow.ArrowInvalid:
+        fields = [field.with_type(_replace_nanoseconds(arrow, field.type, "text")) for field in batch.schema]
+        return batch.cast(arrow.schema(fields))
 
 
-def _replace_nanoseconds(arrow: Any, kind: Any) -> Any:
+def _replace_nanoseconds(arrow: Any, kind: Any, form: Literal["us", "text"]) -> Any:
     types = arrow.types
-    if (types.is_temporal(kind)) and getattr(kind, "unit", "") == "ns":
-        return arrow.int64() if types.is_duration(kind) else arrow.string()
+    if types.is_temporal(kind) and getattr(kind, "unit", "") == "ns":
+        if form == "text":
+            return arrow.int64() if types.is_duration(kind) else arrow.string()
+        if types.is_duration(kind):
+            return arrow.duration("us")
+        return arrow.timestamp("us", kind.tz) if types.is_timestamp(kind) else arrow.time64("us")
     if types.is_struct(kind):
-        return arrow.struct([field.with_type(_replace_nanoseconds(arrow, field.type)) for field in kind])
+        return arrow.struct([field.with_type(_replace_nanoseconds(arrow, field.type, form)) for field in kind])
     if types.is_list(kind) or types.is_large_list(kind):
         make = arrow.list_ if types.is_list(kind) else arrow.large_list
-        return make(kind.value_field.with_type(_replace_nanoseconds(arrow, kind.value_type)))
+        return make(kind.value_field.with_type(_replace_nanoseconds(arrow, kind.value_type, form)))
     return kind
 
 

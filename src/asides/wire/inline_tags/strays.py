@@ -16,7 +16,7 @@ _SHORTEST_END = 3
 _TOKEN_MARKS = ("<|", "|>")
 _BRACKETS = "<>[]◁▷|"
 _OPENING_BRACKETS = "<[◁"
-_NAME_ENDS = Unit(r"(?![\w:>-])")
+_NAME_ENDS = Unit(r"(?-i:(?![a-z\d_:>-]))")
 RARE_TAGS = ("begin-of-thought", "reason")
 """Grammars of few models, whose names many data sets do not have."""
 EXPORTED_TAGS = ("details",)
