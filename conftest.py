@@ -9,7 +9,7 @@ import secrets
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -65,18 +65,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
     if not any("[" in argument for argument in config.args):
-        _sample_cases([item for item in items if not any(item.get_closest_marker(name) for name in _ONLY_IF_ASKED)])
+        _sample_cases(item for item in items if _list_markers(item).isdisjoint(_ONLY_IF_ASKED))
     named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
-    for marker in _ONLY_IF_ASKED:
-        if _asks_for(marker, config):
-            continue
-        left_out = {
-            id(item): item
-            for item in items
-            if item.get_closest_marker(marker) and (marker == "thorough" or named.isdisjoint(_list_names(item, marker)))
-        }
-        items[:] = [item for item in items if id(item) not in left_out]
-        config.hook.pytest_deselected(items=list(left_out.values()))
+    not_asked = {marker for marker in _ONLY_IF_ASKED if not _asks_for(marker, config)}
+    left_out = [
+        item for item in items if not all(_is_named(item, each, named) for each in _list_markers(item) & not_asked)
+    ]
+    ids = {id(item) for item in left_out}
+    items[:] = [item for item in items if id(item) not in ids]
+    config.hook.pytest_deselected(items=left_out)
     if config.getoption("--hypothesis-profile", None) != "thorough":
         for item in items:
             _run_fewer_examples(item)
@@ -103,7 +100,7 @@ def _run_fewer_examples(item: pytest.Item) -> None:
 _FEW_EXAMPLES = 15
 
 
-def _sample_cases(items: list[pytest.Item]) -> None:
+def _sample_cases(items: Iterable[pytest.Item]) -> None:
     """Mark as `thorough` what a long table of cases has beyond a fixed sample.
 
     The sample has every row of every `parametrize`, and a fifth of the other combinations. A hash chooses them, so that
@@ -129,6 +126,15 @@ hypothesis.settings.register_profile("thorough", deadline=None)
 # The same examples each time, so that a commit passes or fails for its own reasons; `thorough` looks for new ones.
 hypothesis.settings.register_profile("usual", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("usual")
+
+
+def _list_markers(item: pytest.Item) -> set[str]:
+    return {marker.name for marker in item.iter_markers()}
+
+
+def _is_named(item: pytest.Item, marker: str, named: set[Path]) -> bool:
+    """Whether a test with a marker runs because its file or folder is named."""
+    return marker != "thorough" and not named.isdisjoint(_list_names(item, marker))
 
 
 def _list_names(item: pytest.Item, marker: str) -> set[Path]:

@@ -50,7 +50,15 @@ def stop_after(blocks: int) -> Any:
     return watch
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "json", "jsonl.gz", "jsonl.zst", "csv", "parquet"])
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "jsonl",
+        "jsonl.gz",
+        "parquet",
+        *(pytest.param(each, marks=pytest.mark.thorough) for each in ("json", "jsonl.zst", "csv")),
+    ],
+)
 def test_a_run_that_was_stopped_continues(ending: str, tmp_path: Path) -> None:
     if ending == "parquet":
         pytest.importorskip("pyarrow")
