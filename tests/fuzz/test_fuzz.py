@@ -14,6 +14,7 @@ _COUNTS = {
     "calls": 150,
     "stores": 12,
     "sockets": 40,
+    "ledgers": 30,
     "conversations": 100,
     "relayed requests": 150,
 }
