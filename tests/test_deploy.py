@@ -199,10 +199,11 @@ def test_one_instance_always_runs() -> None:
 
 
 def test_images_are_pinned() -> None:
-    images = [line.split()[0] for line in _instructions("FROM")]
+    assert {line.split()[0] for line in _instructions("FROM")} == {"${PYTHON_IMAGE}"}
+    images = [line.partition("=")[2] for line in _instructions("ARG")]
     images += [service["image"] for service in _COMPOSE["services"].values()]
     images += [_CONTAINER["image"], _OBJECTS["Job"]["spec"]["template"]["spec"]["containers"][0]["image"]]
-    assert [image for image in images if not re.search(r":(?!latest$)[\w.-]+$", image)] == []
+    assert [image for image in images if not re.search(r":(?!latest\b)[\w.-]+(?:@sha256:[0-9a-f]{64})?$", image)] == []
     assert images[-1] == images[-2]
 
 

@@ -14,6 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,9 @@ from asides.values.messages import Message, Prompt, user
 from asides.values.parts import Text, ToolCall, ToolResult, read_arguments
 from asides.values.reply import Reply
 from asides.values.thinking import Seal, Thought
+from asides_batch.batches import AsyncBatch, Batch
 from asides_batch.parquet_rows import read_parquet
+from asides_stage import Fail, Say, Stage
 from asides_stage.conformance.response_bodies import add_unknown_fields, read_documents, replace_documents
 from tests.fuzz.bodies import SECRET, Body, draw_body, draw_error, draw_model_list, mutate_body
 from tests.fuzz.mutations import draw_value, mutate_bytes, mutate_document, split_randomly, write_json
@@ -265,6 +268,49 @@ def _change_row(rng: random.Random, connection: sqlite3.Connection) -> None:
 # --- data sets --------------------------------------------------------------------------------------------------------
 
 
+@cache
+def _make_ledger() -> bytes:
+    """The ledger of a batch with two answers and a question that failed."""
+    with tempfile.TemporaryDirectory() as folder, Stage([Say(text="4"), Say(text="6"), Fail(400)]) as stage:
+        rows = [{"id": "a", "prompt": "2 + 2"}, {"id": "b", "prompt": "3 + 3", "own": 1}, {"id": "c", "prompt": "?"}]
+        output = Path(folder) / "out.jsonl"
+        with closing(Batch(rows, output=output, model="vllm:m", base_url=stage.url, retries=0)) as batch:
+            batch.run()
+        return (Path(folder) / "out.jsonl.ledger").read_bytes()
+
+
+def fuzz_ledgers(rng: random.Random) -> None:
+    """The ledger of a batch with changed rows, or with changed bytes: its status, its results, and it resumed."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "out.jsonl"
+        path = Path(folder) / "out.jsonl.ledger"
+        path.write_bytes(_make_ledger())
+        if rng.random() < 0.3:
+            path.write_bytes(mutate_bytes(rng, path.read_bytes()))
+        else:
+            with closing(sqlite3.connect(path)) as connection, suppress(sqlite3.Error):
+                for _ in range(rng.choice((1, 1, 3))):
+                    _change_row(rng, connection)
+                connection.commit()
+        with _typed_errors("ledger, status"), closing(Batch(output=output)) as batch:
+            repr(batch.status)
+        with _typed_errors("ledger, results"), closing(Batch(output=output)) as batch:
+            list(map(repr, batch))
+        with _typed_errors("ledger, resumed"):
+            asyncio.run(_resume(output))
+
+
+async def _resume(output: Path) -> None:
+    batch = AsyncBatch(output=output)
+    try:
+        await asyncio.wait_for(batch.resume(), 3)
+    except TimeoutError:
+        # A row may say that another process has it.
+        CRASHES["ledger, resumed: waits"] += 1
+    finally:
+        await batch.close()
+
+
 def fuzz_parquet(rng: random.Random) -> None:
     """A Parquet file of any values with changed bytes, read as questions, audited, and read as rows."""
     values = [
@@ -387,6 +433,7 @@ TARGETS: dict[str, Callable[[random.Random], None]] = {
     "doctor": fuzz_doctor,
     "stores": fuzz_stores,
     "parquet": fuzz_parquet,
+    "ledgers": fuzz_ledgers,
     "arguments": fuzz_arguments,
     "sockets": fuzz_sockets,
     "relayed requests": _find(fuzz_relayed_requests),

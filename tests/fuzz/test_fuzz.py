@@ -14,6 +14,7 @@ _COUNTS = {
     "calls": 60,
     "stores": 8,
     "sockets": 20,
+    "ledgers": 15,
     "conversations": 40,
     "relayed requests": 60,
 }

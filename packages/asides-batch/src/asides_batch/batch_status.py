@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from asides.values.money import to_dollars
-from asides_batch.ledger_values import BatchRecord, Via
+from asides_batch.ledger_values import BatchRecord, Via, build_damage_error
 
 RunState: TypeAlias = Literal["loading", "running", "stopped", "cancelled", "finished"]
 
@@ -110,9 +109,16 @@ def build_status(
     )
 
 
+class _Failure(msgspec.Struct):
+    error: dict[str, Any] | None = None
+    outcome: str | None = None
+
+
 def _read_error(failure: bytes) -> str:
-    fields: dict[str, Any] = json.loads(failure)
-    error: dict[str, Any] = fields.get("error") or {}
-    if error:
-        return f"{error.get('type')}: {error.get('message')}"
-    return f"no answer, the reply was {fields.get('outcome')}"
+    try:
+        found = msgspec.json.decode(failure, type=_Failure)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise build_damage_error("a result") from None
+    if found.error:
+        return f"{found.error.get('type')}: {found.error.get('message')}"
+    return f"no answer, the reply was {found.outcome}"

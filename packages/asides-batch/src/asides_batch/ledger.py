@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from asides.database import LEASE_SECONDS, NOW_POSTGRES, Queries, Query, QueryMany
 from asides.values.errors import ConfigError
@@ -25,10 +25,52 @@ from asides_batch.ledger_values import (
     RunLimits,
     decode_id,
     encode_id,
+    read_columns,
     read_object,
     read_record,
     split_hashes,
 )
+
+
+class _Running(NamedTuple):
+    state: RequestState
+    owner: str | None
+    requests: int
+
+
+class _Result(NamedTuple):
+    result: bytes | None
+
+
+class _Joined(NamedTuple):
+    place: int
+    hash: str
+    request: bytes
+    id: str | None
+    rest: bytes | None
+    state: RequestState
+    result: bytes | None
+
+
+class _Claimable(NamedTuple):
+    hash: str
+    number: int
+    request: bytes
+    reserved: int
+
+
+class _Held(NamedTuple):
+    hash: str
+    state: RequestState
+    owner: str | None
+    reserved: int
+
+
+class _Leased(NamedTuple):
+    hash: str
+    owner: str | None
+    lease: float | None
+
 
 _COLUMNS = BatchRecord.__struct_fields__
 _SELECT = f"SELECT {', '.join(_COLUMNS)}, ? FROM batches WHERE name = ?"
@@ -177,14 +219,14 @@ class Ledger:
     def count_running(self, has_ended: Callable[[str], bool]) -> Queries[int]:
         """The requests that are being asked now: by a process that has not ended, or by a vendor."""
         query = Query(_LIST_RUNNING, (self._clock(), self.name), _LIST_RUNNING.replace("?", _SERVER_TIME, 1), True)
-        rows = (yield query).rows
+        rows = [read_columns(row, _Running, "a request") for row in (yield query).rows]
         return sum(count for state, owner, count in rows if state == "sent" or not has_ended(owner or ""))
 
     def find_failure(self) -> Queries[bytes | None]:
         """The result of the first request that failed; None if none did."""
         query = "SELECT result FROM batch_requests WHERE batch = ? AND state = 'failed' ORDER BY number LIMIT 1"
         row = (yield Query(query, (self.name,), is_alone=True)).first
-        return None if row is None else bytes(row[0] or b"{}")
+        return None if row is None else read_columns(row, _Result, "a result").result or b"{}"
 
     def count_sent(self) -> Queries[int]:
         """The requests that are in batches of a vendor."""
@@ -253,8 +295,8 @@ class Ledger:
         """`count` rows from a place on, each with the result of its request."""
         rows = (yield Query(_JOIN, (self.name, first, count), is_alone=True)).rows
         return [
-            JoinedRow(place, hash_, bytes(request), decode_id(id_), read_object(rest), state, read_object(result))
-            for place, hash_, request, id_, rest, state, result in rows
+            JoinedRow(place, hash_, request, decode_id(id_), read_object(rest), state, read_object(result))
+            for place, hash_, request, id_, rest, state, result in (read_columns(row, _Joined, "a row") for row in rows)
         ]
 
     # --- the requests -------------------------------------------------------------------------------------------------
@@ -325,7 +367,8 @@ class Ledger:
             f"({', '.join('?' * len(hashes))})"
         )
         rows = (yield Query(query, (self.name, *hashes))).rows
-        return {hash_: (state, owner, reserved) for hash_, state, owner, reserved in rows}
+        read = (read_columns(row, _Held, "a request") for row in rows)
+        return {hash_: (state, owner, reserved) for hash_, state, owner, reserved in read}
 
     def _release(self, record: BatchRecord, hashes: Sequence[str]) -> Queries[None]:
         known = yield from self._read_states(hashes)
@@ -347,7 +390,7 @@ class Ledger:
         changes: list[tuple[Any, ...]] = []
         has_reached_max_cost, wait = False, 0.0
         expected = record.output_tokens // record.done if record.done else _FIRST_OUTPUT
-        for hash_, number, request, reserved in found:
+        for hash_, number, request, reserved in (read_columns(row, _Claimable, "a request") for row in found):
             estimate = RequestEstimate() if limits.estimate is None else limits.estimate(request)
             spent = record.cost + record.reserved - reserved
             if limits.max_cost is not None and spent + estimate.most_cost > limits.max_cost:
@@ -361,7 +404,7 @@ class Ledger:
             limits.take_slot(record, now, tokens)
             bound = 0 if limits.max_cost is None else estimate.most_cost
             record.reserved += bound - reserved
-            claims.append(Claim(hash_, number, bytes(request), start, tokens))
+            claims.append(Claim(hash_, number, request, start, tokens))
             changes.append((owner, now + LEASE_SECONDS, bound, self.name, hash_))
         if changes:
             yield QueryMany(_CLAIM, changes)
@@ -385,7 +428,7 @@ class Ledger:
 
     def _release_ended(self, record: BatchRecord, now: float, has_ended: Callable[[str], bool]) -> Queries[None]:
         query = "SELECT hash, owner, lease FROM batch_requests WHERE batch = ? AND state = 'claimed'"
-        rows = (yield Query(query, (self.name,))).rows
+        rows = [read_columns(row, _Leased, "a request") for row in (yield Query(query, (self.name,))).rows]
         ended = {owner for owner in {owner for _, owner, _ in rows} if has_ended(owner or "")}
         for group in split_hashes([hash_ for hash_, owner, lease in rows if owner in ended or (lease or 0) < now]):
             yield from self._release(record, group)
@@ -394,4 +437,4 @@ class Ledger:
 def list_records() -> Queries[list[BatchRecord]]:
     """All batches of a ledger, the one that changed last at the end."""
     query = f"SELECT {', '.join(_COLUMNS)} FROM batches ORDER BY updated, name"
-    return [BatchRecord(*row) for row in (yield Query(query, is_alone=True)).rows]
+    return [read_record(row) for row in (yield Query(query, is_alone=True)).rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -71,6 +71,7 @@ class BatchRecord(msgspec.Struct):
         return self.state != "loading" and self.row_count > 0
 
 
+Columns = TypeVar("Columns")
 _FIELDS = BatchRecord.__struct_fields__
 
 
@@ -83,6 +84,14 @@ def read_record(row: Sequence[Any]) -> BatchRecord:
     if record.state == "open" and record.left < 0:
         raise build_damage_error("the figures of the batch")
     return record
+
+
+def read_columns(row: Sequence[Any], types: type[Columns], what: str) -> Columns:
+    """The columns of a row with their types. Raises StoreError: SQLite takes any value for any column."""
+    try:
+        return msgspec.convert(row, types, builtin_types=(bytes,))
+    except msgspec.ValidationError:
+        raise build_damage_error(what) from None
 
 
 def build_damage_error(what: str) -> StoreError:

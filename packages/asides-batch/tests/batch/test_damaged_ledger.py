@@ -38,7 +38,12 @@ def batch(stage: OpenStage, tmp_path: Path) -> Batch:
 def _change(folder: Path, *statements: str) -> None:
     with closing(sqlite3.connect(folder / "out.jsonl.ledger")) as connection, connection:
         for statement in statements:
-            connection.execute(statement)
+            connection.executescript(statement)
+
+
+def _use(batch: Batch) -> None:
+    repr(batch.status)
+    batch.resume()
 
 
 @pytest.mark.parametrize(
@@ -52,6 +57,14 @@ def _change(folder: Path, *statements: str) -> None:
         "UPDATE batches SET done = 9999",
         "UPDATE batch_requests SET result = x'ff'",
         "UPDATE batch_requests SET result = 5",
+        "UPDATE batch_requests SET request = 'x'",
+        "UPDATE batch_requests SET state = 'x'",
+        "UPDATE batch_requests SET state = 'waiting', reserved = 'x'; UPDATE batches SET done = 0",
+        "UPDATE batch_requests SET state = 'failed', result = 1.5; UPDATE batches SET done = 0, failed = 2",
+        """UPDATE batch_requests SET state = 'failed', result = CAST('{"error": 7}' AS BLOB);
+        UPDATE batches SET done = 0, failed = 2""",
+        """UPDATE batch_requests SET state = 'failed', result = CAST('[]' AS BLOB);
+        UPDATE batches SET done = 0, failed = 2""",
         "UPDATE batch_rows SET id = '{{'",
         "UPDATE batch_rows SET rest = x'ff'",
     ],
@@ -60,7 +73,7 @@ def test_what_no_ledger_has_is_told(batch: Batch, tmp_path: Path, statement: str
     before = (tmp_path / "out.jsonl").read_bytes()
     _change(tmp_path, statement)
     with pytest.raises(StoreError, match="the ledger is damaged"):
-        batch.resume()
+        _use(batch)
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
 
