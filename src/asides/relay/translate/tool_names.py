@@ -147,6 +147,10 @@ class _NameFitter:
 # --- the caller's lists -----------------------------------------------------------------------------------------------
 
 
+TOOL_LISTS = ("tools", "toolConfig")
+"""The fields of `Prompt.extra` that have tools which only the caller's provider runs."""
+
+
 def _list_tools(prompt: Prompt, caller: str) -> Iterator[tuple[CallerTool, Tool] | str]:
     """Yield the tools in the order in which the caller lists them; of a tool that only its provider runs, the name."""
     listed = prompt.extra.get("tools")

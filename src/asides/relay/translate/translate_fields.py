@@ -19,7 +19,7 @@ from asides.relay.state.sealed_summary import drop_foreign_compactions, takes_co
 from asides.relay.translate.field_rules import SAMPLING_RULES, UNKNOWN, FieldRule, find_rule, split_fields
 from asides.relay.translate.fit_sampling import fit_sampling
 from asides.relay.translate.foreign_messages import drop_attribution, fit_messages
-from asides.relay.translate.tool_names import ToolMap, map_tools, rename_calls
+from asides.relay.translate.tool_names import TOOL_LISTS, ToolMap, map_tools, rename_calls
 from asides.values.errors import Unsupported
 from asides.values.messages import Prompt, ProviderState
 from asides.values.notices import Notice
@@ -159,7 +159,7 @@ def _refuse_hosted_tools(prompt: Prompt, caller: str, target: Target) -> None:
     """Raise UntranslatableField if the request depends on a tool that only the caller's provider runs: it has no other
     tool, or demands this one. A model without it would answer from memory, and a person would take that for a search.
     """
-    if prompt.tool_choice == "none" or not (prompt.tools or prompt.extra):
+    if prompt.tool_choice == "none" or prompt.extra.keys().isdisjoint(TOOL_LISTS):
         return
     left_out = map_tools(prompt, caller, target.dialect)[2]
     # As "web_search", or "search (web_search_20250305)".
