@@ -327,10 +327,10 @@ def test_a_document_without_a_bottom_is_refused(depth: int) -> None:
 def test_a_list_with_half_a_character_is_refused_or_taken() -> None:
     message = {"role": "user", "content": HALF}
     with pytest.raises(ConfigError, match="half a character"):
-        Conversation.from_responses([message])
-    chat = Conversation.from_openai([message])
-    with pytest.raises(ConfigError, match="half a character"):
-        chat.to_json()
+        Conversation.from_responses([{"type": "message", "id": "msg_1", **message}])
+    for taken in (Conversation.from_openai([message]), Conversation.from_responses([message])):
+        with pytest.raises(ConfigError, match="half a character"):
+            taken.to_json()
 
 
 def test_lists_that_hold_next_to_nothing_are_taken() -> None:
