@@ -61,7 +61,18 @@ class AsyncClient:
         visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        self._given = (defaults, providers, settings, visibility)
+        def build() -> CallBuilder:
+            from asides.flows.build_call import CallBuilder
+
+            builder = CallBuilder(defaults, providers=providers, settings=settings)
+            if visibility is not None:
+                from asides.values.visibility import read_visibility
+
+                builder.visibility = read_visibility(visibility)
+            return builder
+
+        self._build = build  # A function: the options may hold a key, and an attribute would show it.
+        self._option_names = tuple(defaults)
         self._given_transport = transport
         # sync: _ = self._call_builder, self._transport
         if _may_import():  # async only
@@ -69,17 +80,11 @@ class AsyncClient:
 
     @cached_property
     def _call_builder(self) -> CallBuilder:
-        from asides.flows.build_call import CallBuilder
-
-        defaults, providers, settings, visibility = self._given
-        builder = CallBuilder(defaults, providers=providers, settings=settings)
-        if visibility is not None:
-            from asides.values.visibility import read_visibility
-
-            builder.visibility = read_visibility(visibility)
+        # sync: return self._build()
+        builder = self._build()  # async only
         if self._reported is not None:  # async only
             builder.reported = self._reported
-        return builder
+        return builder  # async only
 
     @cached_property
     def _transport(self) -> AsyncTransport:
@@ -267,7 +272,7 @@ class AsyncClient:
 
     def __repr__(self) -> str:
         # Names only: a value may be a key or a prompt.
-        return f"AsyncClient({', '.join(f'{name}=…' for name in self._given[0])})"
+        return f"AsyncClient({', '.join(f'{name}=…' for name in self._option_names)})"
 
     async def close(self) -> None:
         """Close idle connections of this event loop. The client may still be used."""

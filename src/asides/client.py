@@ -53,21 +53,24 @@ class Client:
         visibility: Visibility | Mapping[str, Any] | None = None,
         **defaults: Unpack[Options],
     ) -> None:
-        self._given = (defaults, providers, settings, visibility)
+        def build() -> CallBuilder:
+            from asides.flows.build_call import CallBuilder
+
+            builder = CallBuilder(defaults, providers=providers, settings=settings)
+            if visibility is not None:
+                from asides.values.visibility import read_visibility
+
+                builder.visibility = read_visibility(visibility)
+            return builder
+
+        self._build = build  # A function: the options may hold a key, and an attribute would show it.
+        self._option_names = tuple(defaults)
         self._given_transport = transport
         _ = self._call_builder, self._transport
 
     @cached_property
     def _call_builder(self) -> CallBuilder:
-        from asides.flows.build_call import CallBuilder
-
-        defaults, providers, settings, visibility = self._given
-        builder = CallBuilder(defaults, providers=providers, settings=settings)
-        if visibility is not None:
-            from asides.values.visibility import read_visibility
-
-            builder.visibility = read_visibility(visibility)
-        return builder
+        return self._build()
 
     @cached_property
     def _transport(self) -> Transport:
@@ -223,7 +226,7 @@ class Client:
 
     def __repr__(self) -> str:
         # Names only: a value may be a key or a prompt.
-        return f"Client({', '.join(f'{name}=…' for name in self._given[0])})"
+        return f"Client({', '.join(f'{name}=…' for name in self._option_names)})"
 
     def close(self) -> None:
         """Close idle connections. The client may still be used."""
