@@ -187,7 +187,7 @@ STEPS: list[list[dict[str, Any]]] = [[THINKS, text("one ")], [text("two "), CALL
 def interaction(number: int, *, stored: bool, whole_body: bool) -> bytes:
     """The body of one of the requests that a reply takes."""
     is_last = number == len(STEPS) - 1
-    named = {"id": f"v1_{number}" if stored else "", "object": "interaction", "model": MODEL}
+    named: dict[str, Any] = {"id": f"v1_{number}" if stored else "", "object": "interaction", "model": MODEL}
     used = {"total_input_tokens": 10, "total_output_tokens": number + 1, "total_tokens": 11 + number}
     ended: dict[str, Any] = {**named, "status": "completed" if is_last else "requires_continuation", "usage": used}
     if not is_last:

@@ -364,7 +364,8 @@ def test_calls_in_the_shape_of_langchain_keep_their_result(kind: dict[str, str],
     """A role, and calls with `args` instead of a function. No provider gets them in that shape."""
     call = {"name": "look", "args": {"at": "sky"}, "id": "call_1", **kind}
     turn = {"role": "assistant", "content": "", "tool_calls": [call]}
-    history = [{"role": "user", "content": "?"}, turn, {"role": "tool", "content": "blue", "tool_call_id": "call_1"}]
+    result = {"role": "tool", "content": "blue", "tool_call_id": "call_1"}
+    history: list[dict[str, Any]] = [{"role": "user", "content": "?"}, turn, result]
     (_, message, _) = import_messages(history)
     assert message.parts == (ToolCall("call_1", "look", {"at": "sky"}),)
     with Stage([Say(text="fine")]) as stage:

@@ -203,11 +203,11 @@ class InteractionsWriter(ReplyWriter):
         step, self._open = self._open, None
         return b"" if step is None else self._frame("step.stop", index=step.index)
 
-    def _write_other(self, event: Event) -> bytes:
+    def _write_one(self, event: Event) -> bytes:
         if isinstance(event, ReplyEnded) and event.started is not None and event.started.stored and event.started.id:
             # The reply took several interactions, and the next turn continues the last one.
             self.use_reply_id(event.started.id)
-        return super()._write_other(event)
+        return super()._write_one(event)
 
     # --- the interaction --------------------------------------------------------------------------------------------
 
