@@ -194,7 +194,9 @@ def interaction(number: int, *, stored: bool, whole_body: bool) -> bytes:
         ended["continuation_token"] = f"token{number}"
     if whole_body:
         return json.dumps({**ended, "steps": STEPS[number]}).encode()
-    events = [{"event_type": "interaction.created", "interaction": {**named, "status": "in_progress"}}]
+    events: list[dict[str, Any]] = [
+        {"event_type": "interaction.created", "interaction": {**named, "status": "in_progress"}}
+    ]
     for index, step in enumerate(STEPS[number]):
         events += [
             {"event_type": "step.start", "index": index, "step": step},
