@@ -226,6 +226,9 @@ def test_a_conversation_that_only_grows_is_never_sent_anew(
         if found.reason == "history" and target.thinks(asked) is False and target.refuses_thoughts_while_off:
             # Without thinking, the thoughts of an open turn stay out until it is over.
             continue
+        if found.reason == "history" and [each.role for each in messages[length - 2 : length]] == ["assistant"] * 2:
+            # The model continued a message whose calls have no result: `explain` says that its form changed.
+            continue
         # A rule by which thoughts go back for a while takes them out when the while is over, and no other does.
         assert (found.reason, when) == ("replay", "since_last_user") or found.reason == "thinking"
         # A turn under way keeps its thinking, or has none: it cannot be set otherwise in the middle of it.

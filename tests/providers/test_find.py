@@ -228,7 +228,7 @@ def test_a_row_of_ones_own_takes_its_name_from_our_aliases() -> None:
 
 
 def test_rows_are_found_by_the_names_people_use() -> None:
-    for name, row in (("meta", "meta-ai"), ("foundry", "foundry-anthropic"), ("weights-and-biases", "wandb")):
+    for name, row in (("muse", "meta-ai"), ("foundry", "foundry-anthropic"), ("weights-and-biases", "wandb")):
         assert find_provider(name).name == row
 
 

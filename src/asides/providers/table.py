@@ -1940,7 +1940,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider(
         name="meta-ai",
         title="Meta Model API",
-        aliases=("muse", "meta"),
+        aliases=("muse",),
         dialect="openai_responses",
         base_url="https://api.meta.ai/v1",
         base_url_env=("META_API_BASE",),

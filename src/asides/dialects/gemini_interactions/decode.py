@@ -211,7 +211,7 @@ class InteractionsDecoder(ContinuedDecoder):
         self.failure = self.failure or find_failure(body, payload, self.target)
         status = body.status or "completed"
         reason = map_status(status, has_calls=self._has_calls)
-        if status in UNDER_WAY or (reason is None and status not in FAILED):
+        if (status in UNDER_WAY and not self.streamed) or (reason is None and status not in FAILED):
             self.warn("unknown_stop_reason", f"the status {status!r} is not known as a final status", events)
         self.stop = StopReason(reason or "unknown", body.status)
         if status == CONTINUES and body.continuation_token:

@@ -56,6 +56,7 @@ _INKLING_KINDS = (
     "<|content_invoke_tool_text|>",
     "<|content_invoke_tool|>",
 )
+_IFM_CLOSES = _literals("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>")
 _ANSWER = _around_answer("answer")
 _RESPONSE = _around_answer("response")
 
@@ -280,7 +281,8 @@ _DEFAULT = (
         "ifm",
         # The tag names the effort. The model does not always close with the tag that was opened, or with one of these.
         open=_literals("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
-        close=(*_literals("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"), *close_angle("think")),
+        close=(*_IFM_CLOSES, *close_angle("think")),
+        orphan=_IFM_CLOSES,
         models=("K2 Horizon",),
         since=_NEW,
         source=f"{_VLLM}, k2_horizon; {_SGLANG}, k2_horizon; ggml-org/llama.cpp pull request on its closing tags",
