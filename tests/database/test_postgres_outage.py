@@ -8,6 +8,8 @@ import logging
 import os
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -345,3 +347,41 @@ async def test_whoever_leaves_leaves_the_connection_to_others(server: PostgresSe
         assert await database.run_async(count, writes=False) >= 0
     assert database.problem is None
     await database.close_async()
+
+
+_LEFT_BEHIND = """
+import asyncio, sys, time
+from asides.database import Query
+from asides.database.postgres import PostgresDatabase
+
+def count():
+    return (yield Query("SELECT count(*) FROM vault_tenants", is_alone=True)).rows[0][0]
+
+async def main():
+    database = PostgresDatabase(sys.argv[1])
+    await asyncio.gather(*(database.run_async(count, writes=False) for _ in range(8)))
+    print("stop", flush=True)
+    sys.stdin.readline()
+    raise SystemExit(7)
+
+asyncio.run(main())
+"""
+
+
+def test_a_loop_ends_while_a_connection_is_being_opened(server: PostgresServer) -> None:
+    """A program that fails before it closes its database ends, though the server does not answer."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", _LEFT_BEHIND, server.make_url("own")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child:
+        try:
+            assert child.stdout.readline() == b"stop\n"
+            # The loop reads its input, while the connections that it has begun wait for it.
+            server.suspend()
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            assert child.wait(20) == 7
+        finally:
+            child.kill()
