@@ -117,7 +117,7 @@ class AsyncPool(AsyncConnectionPool[AsyncStoreConnection]):
         """Run the work of a queue until it is stopped, or the task is cancelled.
 
         The pool's own worker survives a cancellation while it opens a connection, so that `asyncio.run` would wait for
-        it without end (psycopg_pool 3.3).
+        it without end (psycopg_pool 3.3.3).
         """
         await super().worker(_EndingQueue(q))  # type: ignore[arg-type] # it has what a worker uses
 
