@@ -207,7 +207,7 @@ def test_errors_tell_what_is_wrong_and_no_password(postgres_server: PostgresServ
             use(url)
         assert "canary" not in str(caught.value)
         assert caught.value.__cause__ is None
-    with pytest.raises(StoreError, match=r"no URL of PostgreSQL.*%40 for @") as wrong:
+    with pytest.raises(StoreError, match=r"not a PostgreSQL URL.*%40 for @") as wrong:
         use("postgresql://me:canary@127.0.0.1/asides?sslmoode=1")
     assert "canary" not in str(wrong.value)
 

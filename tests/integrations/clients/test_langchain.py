@@ -362,8 +362,8 @@ def test_every_option_of_ask_is_known(name: str) -> None:
     [
         ({"temprature": 1}, "did you mean temperature"),
         ({"reasoning_budget": 1}, "did you mean thinking"),
-        ({"tools": [weather]}, "use bind_tools"),
-        ({"output": dict}, "use with_structured_output"),
+        ({"tools": [weather]}, "Use bind_tools"),
+        ({"output": dict}, "Use with_structured_output"),
     ],
 )
 def test_a_name_that_is_no_option_is_told(options: dict[str, Any], told: str) -> None:

@@ -82,7 +82,7 @@ def test_rows_of_vendors_files(row: dict[str, Any], model: str) -> None:
             },
             "custom_id is text",
         ),
-        ({"url": "/v1/files", "body": {}}, "no address for replies"),
+        ({"url": "/v1/files", "body": {}}, "not an endpoint that replies"),
     ],
 )
 def test_a_wrong_row_of_a_vendors_file(row: Any, problem: str) -> None:
@@ -107,5 +107,5 @@ def test_reading_goes_on_after_a_wrong_line_if_it_shall() -> None:
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e400"])
 def test_what_is_no_number_of_json_is_refused(number: str) -> None:
     """It is copied to the answer, and a line with it can be read by few programs."""
-    with pytest.raises(ConfigError, match=r"line 1 has .* no number of JSON"):
+    with pytest.raises(ConfigError, match=r"line 1 has .* not a JSON number"):
         list(read_lines([f'{{"prompt": "?", "score": {number}}}'.encode()], "rows.jsonl"))

@@ -195,7 +195,7 @@ def test_files_of_others_are_left_alone(run: RunBatch, tmp_path: Path) -> None:
         ({"max_cost": "much"}, "max_cost is an amount in dollars"),
         ({"max_cost": float("nan")}, "max_cost is an amount in dollars"),
         ({"retries": -1}, "retries is -1"),
-        ({"via": "pigeon"}, "use live, vendor, ray"),
+        ({"via": "pigeon"}, "Use live, vendor, ray"),
         ({"ledger": "mysql://x"}, "a ledger is a file or a postgresql:// URL"),
         ({"tools": [print]}, "a batch cannot keep the option tools"),
         ({"max_cost": 1}, "needs a limit of output"),

@@ -124,7 +124,7 @@ async def test_an_error_of_all_requests_comes_back_without_content(stage: OpenSt
     [
         ({"program": "0.0.1"}, None, "the same version on every node"),
         ({"version": 7}, None, "other rows"),
-        ({}, "another/machine", "put the ledger into PostgreSQL"),
+        ({}, "another/machine", "Put the ledger into PostgreSQL"),
     ],
 )
 async def test_a_worker_that_cannot_take_part_says_why(

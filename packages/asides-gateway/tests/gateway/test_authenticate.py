@@ -215,7 +215,7 @@ def test_requests_across_sites_without_an_origin() -> None:
 
 def test_a_gateway_that_others_reach_needs_a_key() -> None:
     for host in ("0.0.0.0", "::", "192.168.0.7", "gateway.example"):
-        with pytest.raises(ConfigError, match="it needs a key"):
+        with pytest.raises(ConfigError, match="It needs a key"):
             check_address(GatewaySettings(host=host))
         check_address(GatewaySettings(host=host, keys=(KEY,)))
     assert all(is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "[::1]"))

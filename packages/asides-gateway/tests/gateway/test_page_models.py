@@ -90,7 +90,7 @@ def test_a_client_with_a_key_names_no_file_of_this_machine(tmp_path: Path) -> No
     settings = without_settings(aliases={"mine": f"local:{tmp_path}/model.gguf"})
     builder = build(settings)
     for name in (f"local:{tmp_path}/model.gguf", "local:~/x", f"local/{tmp_path}"):
-        with pytest.raises(UnknownModel, match="no models for its clients"):
+        with pytest.raises(UnknownModel, match="clients cannot name model files"):
             choose_model(name, None, builder, may_name_files=False)
     for name in ("mine", "local:tiny", "LOCAL:tiny", "ollama:m"):
         assert choose_model(name, None, builder, may_name_files=False).name == name

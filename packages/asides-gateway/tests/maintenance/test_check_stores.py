@@ -94,7 +94,7 @@ def test_files_are_checked_too(folder: Path, harm: Callable[[Path], None], expec
 
 def test_a_vault_without_its_key_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASIDES_RELAY_KEY")
-    assert "nobody can read its records" in _check(folder)["vault"].problems[0]
+    assert "its records cannot be read" in _check(folder)["vault"].problems[0]
 
 
 def test_old_records_are_worth_a_note(folder: Path) -> None:

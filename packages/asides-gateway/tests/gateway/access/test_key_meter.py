@@ -299,12 +299,22 @@ def test_counting_tokens_is_free_but_is_a_request(stage: PlayedStage, tmp_path: 
         assert gateway.ask(added, "/v1/messages/count_tokens", body).status == 429
 
 
-def test_a_reply_in_the_background_is_not_for_keys_with_a_budget(stage: PlayedStage, tmp_path: Path) -> None:
+def test_a_reply_in_the_background_is_paid_by_its_key(stage: PlayedStage, tmp_path: Path) -> None:
+    stage.play(Say(text="42"))
     with limited(stage, str(tmp_path)) as gateway:
         added = gateway.add_key(budget_day="1")
         body = {"model": "openai:gpt-5", "input": "?", "background": True, "max_output_tokens": 9}
-        answer = gateway.ask(added, "/v1/responses", body)
-        assert (answer.status, answer.json["error"]["param"]) == (400, "background")
+        began = gateway.ask(added, "/v1/responses", body)
+        assert (began.status, began.json["status"]) == (200, "in_progress")
+        ends = time.monotonic() + 20
+        path = f"/v1/responses/{began.json['id']}"
+        while (ended := gateway.ask(added, path, method="GET")).json["status"] != "completed":
+            assert time.monotonic() < ends, ended.body
+            time.sleep(0.02)
+        while (spent := gateway.spending(added)).reserved:
+            assert time.monotonic() < ends, spent
+            time.sleep(0.02)
+    assert 0 < spent.day == spent.month
 
 
 # --- rates ------------------------------------------------------------------------------------------------------------

@@ -59,7 +59,8 @@ def test_a_request_is_seen_waiting_thinking_and_answering(visit: Start) -> None:
     seen = visit([slow], path=REQUESTS, width=WIDE)
     page, inspected = seen.page, _inspect(seen)
     expect(page.get_by_role("heading", name="No requests yet")).to_be_visible()
-    client = threading.Thread(target=inspected.ask, args=(DEEPSEEK,), kwargs={"stream": True})
+    more = {"stream": True, "stream_options": {"include_usage": True}}
+    client = threading.Thread(target=inspected.ask, args=(DEEPSEEK,), kwargs=more)
     client.start()
     state = _rows(page).first.locator(".state")
     expect(state).to_have_text("waiting")
