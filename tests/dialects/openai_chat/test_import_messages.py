@@ -363,8 +363,12 @@ def test_a_plain_message_is_read_as_any_other(role: str, text: str) -> None:
 def test_calls_in_the_shape_of_langchain_keep_their_result(kind: dict[str, str], model: str) -> None:
     """A role, and calls with `args` instead of a function. No provider gets them in that shape."""
     call = {"name": "look", "args": {"at": "sky"}, "id": "call_1", **kind}
-    turn = {"role": "assistant", "content": "", "tool_calls": [call]}
-    history = [{"role": "user", "content": "?"}, turn, {"role": "tool", "content": "blue", "tool_call_id": "call_1"}]
+    turn: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [call]}
+    history: list[Any] = [
+        {"role": "user", "content": "?"},
+        turn,
+        {"role": "tool", "content": "blue", "tool_call_id": "call_1"},
+    ]
     (_, message, _) = import_messages(history)
     assert message.parts == (ToolCall("call_1", "look", {"at": "sky"}),)
     with Stage([Say(text="fine")]) as stage:
