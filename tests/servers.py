@@ -98,7 +98,12 @@ class PostgresServer:
             return
         signals = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
         self._process.send_signal(signals[mode])
-        self._process.wait(30)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            # It waits for a client that has connected and says nothing.
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(30)
         self._process = None
 
     def suspend(self) -> None:

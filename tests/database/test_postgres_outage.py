@@ -8,10 +8,13 @@ import logging
 import os
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext, suppress
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -86,7 +89,8 @@ def test_after_the_first_nobody_waits_for_a_server_that_is_out(
 async def test_event_loops_do_not_wait_either(server: PostgresServer, how: str) -> None:
     database = PostgresDatabase(server.make_url("own"))
     await asyncio.gather(*(database.run_async(count, writes=False) for _ in range(8)))
-    server.suspend() if how == "hung" else server.stop(how)
+    # In a thread: a connection that the loop has begun holds the server up until the loop goes on.
+    await asyncio.to_thread(server.suspend if how == "hung" else partial(server.stop, how))
     began = time.monotonic()
     together = [database.run_async(count, writes=False, patience=0.8) for _ in range(30)]
     assert all(isinstance(each, StoreUnavailable) for each in await asyncio.gather(*together, return_exceptions=True))
@@ -105,7 +109,7 @@ async def test_a_restart_that_nobody_saw_is_no_error_for_anyone(
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda number: database.run(lambda: insert_in_steps(b"%d" % number)), range(8)))
     await asyncio.gather(*(database.run_async(lambda: insert(b"a%d")) for _ in range(8)))
-    server.stop(how)
+    await asyncio.to_thread(server.stop, how)
     await asyncio.to_thread(server.start_again)
     began = time.monotonic()
     # Not repeatable: a connection that has ended is not used at all.
@@ -343,3 +347,41 @@ async def test_whoever_leaves_leaves_the_connection_to_others(server: PostgresSe
         assert await database.run_async(count, writes=False) >= 0
     assert database.problem is None
     await database.close_async()
+
+
+_LEFT_BEHIND = """
+import asyncio, sys, time
+from asides.database import Query
+from asides.database.postgres import PostgresDatabase
+
+def count():
+    return (yield Query("SELECT count(*) FROM vault_tenants", is_alone=True)).rows[0][0]
+
+async def main():
+    database = PostgresDatabase(sys.argv[1])
+    await asyncio.gather(*(database.run_async(count, writes=False) for _ in range(8)))
+    print("stop", flush=True)
+    sys.stdin.readline()
+    raise SystemExit(7)
+
+asyncio.run(main())
+"""
+
+
+def test_a_loop_ends_while_a_connection_is_being_opened(server: PostgresServer) -> None:
+    """A program that fails before it closes its database ends, though the server does not answer."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", _LEFT_BEHIND, server.make_url("own")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    with child:
+        try:
+            assert child.stdout.readline() == b"stop\n"
+            # The loop reads its input, while the connections that it has begun wait for it.
+            server.suspend()
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            assert child.wait(20) == 7
+        finally:
+            child.kill()

@@ -109,7 +109,30 @@ def _note_session(connection: StoreConnection | AsyncStoreConnection, greeted: A
     connection.prepare_threshold = _PREPARE_AFTER if connection.has_session else None
 
 
-AsyncPool = AsyncConnectionPool[AsyncStoreConnection]
+class AsyncPool(AsyncConnectionPool[AsyncStoreConnection]):
+    """A pool for one event loop, whose workers end when their tasks are cancelled."""
+
+    @classmethod
+    async def worker(cls, q: Any) -> None:
+        """Run the work of a queue until it is stopped, or the task is cancelled.
+
+        The pool's own worker survives a cancellation while it opens a connection, so that `asyncio.run` would wait for
+        it without end (psycopg_pool 3.3.3).
+        """
+        await super().worker(_EndingQueue(q))  # type: ignore[arg-type] # it has what a worker uses
+
+
+class _EndingQueue:
+    def __init__(self, queue: Any) -> None:
+        self._queue = queue
+
+    async def get(self) -> Any:
+        """The next item. Raises CancelledError in a task that was cancelled before."""
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise asyncio.CancelledError
+        return await self._queue.get()
+
+
 ThreadPool = ConnectionPool[StoreConnection]
 
 
@@ -145,7 +168,7 @@ def make_thread_pool(url: PostgresUrl, outage: Outage, patience: float, most: in
 
 def make_async_pool(url: PostgresUrl, outage: Outage, patience: float, most: int, durable: bool) -> AsyncPool:
     """A pool for one event loop. It is not open yet."""
-    return AsyncConnectionPool(
+    return AsyncPool(
         url.conninfo,
         kwargs=_build_arguments(url, outage, patience, durable),
         connection_class=AsyncStoreConnection,

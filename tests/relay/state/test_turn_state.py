@@ -49,9 +49,12 @@ def test_no_bytes_are_an_error(data: bytes) -> None:
     decode_state(data)
 
 
-def test_half_a_character_costs_its_part_and_nothing_else() -> None:
+@pytest.mark.parametrize(
+    "other", [PartState(1, "thought", (Seal("signature", "\ud800"),)), PartState(2**80, "thought")]
+)
+def test_half_a_character_or_a_vast_index_costs_its_part_and_nothing_else(other: PartState) -> None:
     good = PartState(0, "thought", (Seal("signature", "S"),))
-    state = TurnState((good, PartState(1, "thought", (Seal("signature", "\ud800"),))), prefix="0a")
+    state = TurnState((good, other), prefix="0a")
     assert decode_state(encode_state(state)) == TurnState((good,), prefix="0a")
 
 

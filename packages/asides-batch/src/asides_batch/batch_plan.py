@@ -203,7 +203,7 @@ def decode_plan(stored: bytes) -> StoredPlan:
     """A plan of a ledger."""
     try:
         return msgspec.json.decode(stored, type=StoredPlan)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise build_damage_error("its plan") from None
 
 
@@ -214,4 +214,8 @@ def encode_request(question: Question) -> bytes:
 
 def decode_request(stored: bytes, number: int) -> Question:
     """What a row asks, from the ledger."""
-    return read_row(json.loads(stored), number, f"row {number + 1}")
+    try:
+        content = json.loads(stored)
+    except (ValueError, RecursionError):
+        raise build_damage_error("a request") from None
+    return read_row(content, number, f"row {number + 1}")

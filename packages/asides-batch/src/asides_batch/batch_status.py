@@ -117,7 +117,7 @@ class _Failure(msgspec.Struct):
 def _read_error(failure: bytes) -> str:
     try:
         found = msgspec.json.decode(failure, type=_Failure)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise build_damage_error("a result") from None
     if found.error:
         return f"{found.error.get('type')}: {found.error.get('message')}"

@@ -227,7 +227,7 @@ def decode_id(stored: str | None) -> str | int | None:
     """The id of a row from its column."""
     try:
         return None if stored is None else cast("str | int", json.loads(stored))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise build_damage_error("the id of a row") from None
 
 

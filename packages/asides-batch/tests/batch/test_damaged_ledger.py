@@ -172,3 +172,15 @@ def test_the_error_that_ended_the_run_is_told_before_one_of_the_output(
     with pytest.raises(error):
         batch.run()
     assert notes[-1].startswith(f"the output {folder / 'out.jsonl'} cannot be written")
+
+
+@pytest.mark.parametrize("request_", ["x'ff'", "CAST('' AS BLOB)"])
+def test_a_request_that_cannot_be_read_fails_alone(batch: Batch, tmp_path: Path, request_: str) -> None:
+    _change(
+        tmp_path,
+        f"UPDATE batch_requests SET state = 'waiting', request = {request_} WHERE number = 0",
+        "UPDATE batches SET done = 1",
+    )
+    status = batch.resume()
+    assert (status.done, status.failed) == (1, 1)
+    assert "the ledger is damaged" in str(status.first_error)

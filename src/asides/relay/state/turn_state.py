@@ -109,14 +109,16 @@ class TurnState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=repr)
 _decoder = msgspec.msgpack.Decoder(TurnState)
+_UNWRITABLE = (UnicodeEncodeError, OverflowError)
+"""Half a character, or an integer of more than 64 bits, neither of which a provider sends in a seal."""
 
 
 def encode_state(state: TurnState) -> bytes:
     """Encode a state."""
     try:
         return _encoder.encode(state)
-    except UnicodeEncodeError:  # half a character, which no provider sends in a seal
-        parts = tuple(part for part in state.parts if not _has_half_characters(part))
+    except _UNWRITABLE:
+        parts = tuple(part for part in state.parts if _can_be_written(part))
         return _encoder.encode(msgspec.structs.replace(state, parts=parts))
 
 
@@ -128,12 +130,12 @@ def decode_state(data: bytes) -> TurnState | None:
         return None
 
 
-def _has_half_characters(part: PartState) -> bool:
+def _can_be_written(part: PartState) -> bool:
     try:
         _encoder.encode(part)
-    except UnicodeEncodeError:
-        return True
-    return False
+    except _UNWRITABLE:
+        return False
+    return True
 
 
 DETAILS = "reasoning_details"
