@@ -32,7 +32,7 @@ def test_a_quirk_that_does_not_exist_is_refused(table: dict[str, object]) -> Non
         msgspec.convert(table, Quirks)
 
 
-SET_ELSEWHERE = {"heuristics", "tag_position", "fragmented_tags", "system_role"}
+SET_ELSEWHERE = {"heuristics", "tag_position", "fragmented_tags", "system_role", "calls_alone"}
 """Set by the caller, a model's rule, a refusal or the row that `asides probe` writes: their docstrings say by which."""
 
 

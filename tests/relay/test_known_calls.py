@@ -99,7 +99,7 @@ def test_tools_are_those_of_the_request_and_are_checked_for_each() -> None:
         ["many_tools", "tool_field_not_sent"],
         [],
     ]
-    with pytest.raises(TooManyTools, match="accepts 2"):
+    with pytest.raises(TooManyTools, match="accepts at most 2"):
         build(*map(Tool, "abc"))
 
 

@@ -10,6 +10,7 @@
 - `agent`, `tool_turn`, `run_config`: the loop of an agent, the tool calls of one reply, the settings of a run
 - `many`, `pace`: many questions: their order, their end and their speed
 - `compact_history`: let a provider compact a history
+- `cost_bounds`: the most that a request can cost
 - `list_models`, `fetch_body`: the models of a provider; a response that is not a reply
 - `offline`: `decode`, `read` and `explain`, which send nothing
 - `reply_fields`: a reply or an error as JSON fields
