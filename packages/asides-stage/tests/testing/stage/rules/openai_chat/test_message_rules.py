@@ -24,7 +24,7 @@ CASES = [
         "invalid params, invalid function arguments json string, tool_call_id: a",
     ),
     *(
-        Case("empty_content", "MiniMax-M2", broken, legal, "chat content is empty (2013)")
+        Case("empty_content", "MiniMax-M2", broken, legal, "chat content is empty")
         for broken, legal in (
             (messages(USER, called("a"), {**result("a"), "content": ""}), messages(USER, called("a"), result("a"))),
             (
