@@ -108,8 +108,8 @@ def _names_model(entries: Any) -> bool:
 def refuse_model(name: str) -> RelayRefusal:
     """The error of a request for a model that its caller may not ask."""
     return RelayRefusal(
-        f"this key may not ask the model '{name[:200]}'. Ask for the list of models, which has those that it "
-        "may; or ask the operator of the gateway for another key.",
+        f"this key may not ask the model '{name[:200]}'. Request the list of models for the ones that it may ask, or "
+        "ask the operator of the gateway for another key.",
         status=403,
         code="model_not_found",
         param="model",

@@ -1,7 +1,7 @@
 """Compact a conversation for a client of Responses where the provider does not: ask the target for a summary, and seal
 it into one `compaction` item.
 
-While the model writes, a stream tells that it does.
+While the model writes, a stream reports progress.
 """
 
 from __future__ import annotations

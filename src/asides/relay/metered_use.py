@@ -61,7 +61,7 @@ class MeteredUse:
     def reserve(
         self, call: Call, body: bytes, extra: Mapping[str, Any], find_partial: Callable[[], Reply | None]
     ) -> Flow[None]:
-        """Reserve what a call may use. Raises an error for the caller if that is too much, or nobody knows its price.
+        """Reserve what a call may use. Raises an error for the caller if that is too much, or the price is unknown.
         `body`: the caller's. `extra`: the fields of its request that asides does not read. `find_partial`: the reply so
         far.
         """
@@ -141,10 +141,10 @@ class MeteredUse:
             yield SettleUse(self._price(usage, (), is_estimate=is_estimate))
 
     def find_used(self, seconds: float) -> Use:
-        """What was used so far, in these seconds: for a caller that leaves."""
+        """Usage after `seconds`, for callers that disconnect."""
         if not self._is_asked or self._call is None:
             return Use()
-        # Nothing tells the provider of a whole reply to stop.
+        # Without a stream the provider generates the whole reply.
         unseen = min(int(seconds * _TOKENS_PER_SECOND), self._most) if self._call.prompt.stream else self._most
         return self._measure(self._find_partial(), has_failed=False, is_cut=True, unseen=unseen)
 
@@ -160,8 +160,8 @@ class MeteredUse:
         return self._price(usage, () if reply is None else (reply.model or "",), is_estimate=is_estimate)
 
     def _complete(self, usage: Usage, reply: Reply | None, unseen: int) -> Usage:
-        """The counts of a reply that reported none, or broke off before they were final. `unseen`: the tokens that its
-        model may have written though nobody waits for them.
+        """The counts of a reply that reported none, or broke off before they were final. `unseen`: tokens that
+        the model may have written after the client disconnected.
         """
         sent = usage.input if usage.input is not None else self._input
         received = 0 if reply is None else estimate_output(reply)
@@ -178,7 +178,7 @@ class MeteredUse:
         cost = find_cost(
             usage, [name for name in (*models, *list_priced_names(target)) if name], target.provider.prices
         )
-        # Whoever could not price it has priced what it may cost at most.
+        # Without a price, use the reserved upper bound.
         return Use(tokens, self._bound if cost is None else cost.amount, is_estimate or cost is None)
 
 
@@ -207,10 +207,10 @@ def _refuse_unknown_cost(extra: Mapping[str, Any]) -> None:
 
 
 def refuse_unpriced(model: str) -> RelayRefusal:
-    """The error of a request to a model whose price nobody knows, by a caller with a budget."""
+    """The error if a caller with a budget asks a model without a known price."""
     return RelayRefusal(
         f"this key has a budget, and the price of {model[:200]} is not known here. Ask a model with a known "
-        "price, or use a key without a budget. Whoever runs the gateway can install asides[prices], or name the "
+        "price, or use a key without a budget. The operator of the gateway can install asides[prices], or set the "
         "provider's prices in its row.",
         status=403,
         code="model_without_price",

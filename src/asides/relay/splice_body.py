@@ -1,5 +1,5 @@
 """Change members of a JSON object in its bytes, so that everything else stays byte for byte: `splice_body`, and
-`keep_bytes` for a request that was written anew.
+`keep_bytes` for a request that was rewritten.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _says_nothing(value: bytes) -> bool:
 
 
 def _say_same(one: bytes, other: bytes) -> bool:
-    """Whether two values are the same JSON. A text may stand in a list of one block, and no content be null."""
+    """Whether two values are the same JSON. A text may also be a list of one block, and missing content null."""
     if one == other:
         return True
     try:

@@ -49,7 +49,7 @@ def explain_missing_key(problem: MissingKey, model: str, route: Route, caller: C
     if route.is_guess:
         from asides.providers.unknown_names import explain_model
 
-        # Whoever is not trusted has no argument to pass.
+        # Untrusted callers cannot pass arguments.
         needed = problem if config.trusts_callers else problem.with_hint(_ASK)
         return UnknownModel(f"{explain_model(model[:200], rows)} If it is the whole name of a model: {needed}")
     row = find_row(route.targets[0].partition(":")[0], rows)
@@ -67,7 +67,7 @@ def _build_call(
     row = find_row(model.partition(":")[0], builder.rows)
     is_home = bool(home) and row is not None and row is find_row(home, builder.rows)
     at_home = caller.config.home_options
-    # Whoever names another address gives its key too: the one of the home goes to the home alone.
+    # A caller that names another address also passes its key: the home's key goes only to the home.
     is_home = is_home and options.get("base_url") in (None, at_home.get("base_url"))
     if is_home:
         options = merge_options(at_home, options)

@@ -23,7 +23,7 @@ class CountForm(msgspec.Struct, frozen=True):
     """The endpoint of a dialect that counts tokens."""
 
     path: tuple[str, str]
-    """The end of the path for a reply, and what stands there instead."""
+    """The end of the path for a reply, and its replacement."""
     read: Callable[[bytes, Mapping[str, str]], ServedRequest]
     """Reads a client's request; the second argument are the names in its path. Raises ConfigError."""
     wrap: Callable[[dict[str, Any], str], dict[str, Any]]

@@ -66,7 +66,7 @@ class RestoredPrompt(msgspec.Struct, frozen=True):
     origins: dict[str, Origin] = {}
     """Who made the seals that the caller itself gave back, where the store knows it (`name_tokens`)."""
     unconfirmed: tuple[UnconfirmedRecord, ...] = ()
-    """The records of these turns whose delivery nobody has confirmed: a caller that gives a turn back has it."""
+    """Unconfirmed records of these turns. A caller that sends a turn back has received it."""
 
     @property
     def is_changed(self) -> bool:
@@ -373,7 +373,7 @@ def _are_equal(states: Sequence[TurnState]) -> bool:
 
 
 def _select_made_here(states: list[TurnState], targets: Sequence[Target]) -> list[TurnState]:
-    """Those that the hosts of the targets made, and of these those of the models, if there are any. All, if there is no
+    """The states that the targets' hosts made; of these, the ones of the targets' models, if any. All, if there is no
     target.
     """
     if not targets:

@@ -216,7 +216,7 @@ def _describe_refusal(name: str, why: str) -> str:
 
 
 def _translate_extra(extra: dict[str, Any], caller: str, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    """Return the fields that the target's dialect has too. A notice tells of each other one."""
+    """Return the fields that the target's dialect has too. Each other field becomes a notice."""
     sent: dict[str, Any] = {}
     quiet: list[str] = []
     dropped: list[Notice] = []

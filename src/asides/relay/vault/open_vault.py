@@ -46,7 +46,7 @@ class OpenedVault:
             self.store.close()
 
     async def close_async(self) -> None:
-        """The same in an event loop."""
+        """Async version of `close`."""
         if self.store is not None:
             await self.store.close_async()
 
