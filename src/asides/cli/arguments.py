@@ -93,7 +93,7 @@ def _add_each(parser: argparse.ArgumentParser) -> None:
         help='ask every question of a file: one JSON text, or object such as {"prompt": …}, a line (.txt: plain '
         "lines); `-` reads standard input",
     )
-    many.add_argument("--concurrency", type=int, metavar="N", help="how many are asked at once (default: 8)")
+    many.add_argument("--concurrency", type=int, metavar="N", help="parallel requests (default: 8)")
     many.add_argument(
         "-o",
         "--output",
@@ -159,7 +159,7 @@ def _declare_history(parser: argparse.ArgumentParser) -> None:
         help="the format of export: json, our own, which Conversation.load reads (default); markdown; or messages as "
         "openai, anthropic or responses have them",
     )
-    parser.add_argument("-n", "--limit", type=int, metavar="N", help="at most so many conversations or messages")
+    parser.add_argument("-n", "--limit", type=int, metavar="N", help="at most N conversations or messages")
     parser.add_argument("--all", action="store_true", help="rm: delete every conversation")
     parser.add_argument("-y", "--yes", action="store_true", help="rm: delete without a question")
     _add_quiet(parser)
@@ -258,7 +258,7 @@ def _add_rows(parser: argparse.ArgumentParser) -> None:
     rows.add_argument(
         "--ray-address", metavar="ADDRESS", help="--via ray: the cluster (default: RAY_ADDRESS, or local)"
     )
-    rows.add_argument("--actors", type=int, metavar="N", help="--via ray: so many actors (default: one for each CPU)")
+    rows.add_argument("--actors", type=int, metavar="N", help="--via ray: number of actors (default: one for each CPU)")
     rows.add_argument("--input-format", metavar="FORMAT", help="jsonl, json, csv or parquet, if the name does not say")
     rows.add_argument("--output-format", metavar="FORMAT", help="the same for the output")
 

@@ -82,8 +82,8 @@ def _find_client(name: str | None) -> KnownClient:
     near = find_near_name(name.lower(), CLIENTS)
     meant = "" if near is None else f" Did you mean {near}?"
     raise ConfigError(
-        f"no client is called {escape_controls(name)!r} here.{meant} There are {names}; whatever speaks OpenAI's or "
-        "Anthropic's API is set up as openai or anthropic."
+        f"unknown client {escape_controls(name)!r}.{meant} Known clients: {names}. For any other client of OpenAI's or "
+        "Anthropic's API, use openai or anthropic."
     )
 
 

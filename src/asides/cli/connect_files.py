@@ -157,14 +157,16 @@ def _read(path: Path) -> str | None:
     try:
         return content.decode()
     except UnicodeDecodeError as problem:
-        raise ConfigError(f"{path} is no text: byte {problem.start} is not UTF-8. Nothing was changed.") from None
+        raise ConfigError(
+            f"{path} is not a text file: byte {problem.start} is not UTF-8. Nothing was changed."
+        ) from None
 
 
 def _read_backup(path: Path) -> str | None:
     """The file as it was before the first change; None if none is kept. It is read before anything is changed."""
     if path.is_symlink():
-        # We make none: whoever did wants the file copied to another place, or another one taken for it.
-        raise ConfigError(f"{path} is a link, and no copy that we made. Nothing was changed. Remove it.")
+        # We never create links: this one would move the copy elsewhere, or pass off another file as it.
+        raise ConfigError(f"{path} is a link, not a copy made by asides. Nothing was changed. Remove it.")
     return _read(path)
 
 

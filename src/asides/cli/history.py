@@ -1,6 +1,6 @@
 """`asides history`: lists, shows, searches, exports, renames and deletes the saved conversations.
 
-They are the log of the command line: there is no other.
+They are the only log of the command line.
 """
 
 from __future__ import annotations

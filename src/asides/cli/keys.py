@@ -127,7 +127,7 @@ def _find_row(name: str, rows: Sequence[Provider], *, any_name: bool) -> Provide
             return _GATEWAY
         if any_name:
             return Provider(name=name)
-        raise UnknownProvider(f"{problem} A row that only your code has: add --any-name.") from None
+        raise UnknownProvider(f"{problem} Add --any-name if only your code defines it.") from None
 
 
 def _read_input(row: Provider) -> str:

@@ -129,7 +129,7 @@ def format_rules(rules: Iterable[ModelRule], width: int | None = None, *, indent
         )
         for rule in rules
     ]
-    # The dates stand with the sources.
+    # The dates are with the sources.
     table = [row[:-1] if narrow else row for row in (_RULE_HEAD, *lines)]
     return wrap_columns(table, width, indent=indent)
 

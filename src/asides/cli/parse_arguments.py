@@ -198,7 +198,7 @@ def format_option_help(parser: argparse.ArgumentParser, action: argparse.Action)
 
 ENVIRONMENT = (
     ("ASIDES_…", "settings, such as ASIDES_MODEL; `asides config` lists them"),
-    ("ASIDES_CONFIG", "the settings file to read instead of those that are found"),
+    ("ASIDES_CONFIG", "the settings file to read instead of the ones found"),
     ("ASIDES_STATE", "the folder of saved conversations and of the input history"),
     ("ASIDES_STAGE=1", "send every request to an offline server; needs no key"),
     ("ASIDES_DEBUG=1", "show tracebacks"),

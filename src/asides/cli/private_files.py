@@ -65,7 +65,7 @@ def _read_status(path: Path) -> os.stat_result | None:
 
 @contextmanager
 def hold_lock(path: Path, what: str) -> Generator[None]:
-    """Hold the lock of a file while it is read and written, so that two commands at once lose nothing.
+    """Hold the lock of a file while it is read and written, so that concurrent commands lose nothing.
 
     The lock is an empty file beside it. It ends with the process, however that ends.
     """

@@ -1,4 +1,4 @@
-"""`asides probe`: finds out how an unknown server thinks, and prints a row for it.
+"""`asides probe`: detects how an unknown server returns thinking, and prints a provider entry for it.
 
 The report is a settings file on stdout; each request is shown on stderr before it is sent.
 """
@@ -129,8 +129,8 @@ def _print_plan(call: ProbeCall, arguments: Namespace, terminal: Terminal) -> in
         if step.body is not None:
             terminal.write_answer(f"{_write_body(step.body)}\n")
     terminal.print_note(
-        "(nothing was sent. These requests go to a server that has chat completions, thinks unless it is told not to, "
-        "and refuses nothing; other answers lead to other requests, and never to more than "
+        "(nothing was sent. These requests are for a server that has chat completions, thinks by default, and refuses "
+        "nothing; other answers lead to other requests, but never to more than "
         f"{call.most} that are answered)"
     )
     return Exit.DONE

@@ -221,7 +221,7 @@ def _choose_default_model(
 
 
 def _name_key(row: Provider) -> tuple[str, ...]:
-    """What tells the keys of two rows apart: some keys open several rows."""
+    """What identifies a row's key: some keys are shared by several rows."""
     return row.key_env or (row.name,)
 
 

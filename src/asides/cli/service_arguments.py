@@ -142,5 +142,5 @@ def declare_connect(parser: argparse.ArgumentParser) -> None:
 def parse_port(text: str) -> int:
     """A port, for argparse: 0 lets the system choose one."""
     if not (text.isdecimal() and int(text) <= _LAST_PORT):
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: use 0 to {_LAST_PORT}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port number: use 0 to {_LAST_PORT}")
     return int(text)

@@ -181,7 +181,7 @@ _NO_ANSWER = "the model gave no answer ({}). Raise max_tokens, ask for less thin
 
 
 class _AnswerParser(JsonOutputParser):
-    """Reads JSON from an answer. An answer that is not there is told as such."""
+    """Reads JSON from an answer. A missing answer is reported as missing."""
 
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         _check_answer(result, partial=partial)

@@ -65,7 +65,7 @@ class TurnReader:
         self._parts.append(msgspec.structs.replace(call, seals=self._state.read_token(token)))
 
     def add_server_tool(self, token: object) -> None:
-        """Add a tool that the provider ran, if its state came back. Without it nobody could send it."""
+        """Add a tool that the provider ran, if its state came back. Without its state it cannot be sent."""
         self.add_thought("", None, token)
 
     def build(self) -> list[Message]:

@@ -36,7 +36,7 @@ class UiPart(msgspec.Struct, eq=False):
     """Its text, if a token needs it."""
     seals: list[Seal] | None = None
     moved: bool = False
-    """A text that is no answer: it comes again as the thought that it is."""
+    """The text is not an answer: it is sent again as a thought."""
     thought_kind: ThoughtKind = "raw"
     source: ThoughtSource = "field"
     via: str | None = None

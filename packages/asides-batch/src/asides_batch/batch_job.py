@@ -1,7 +1,7 @@
 """`BatchJob`: what every runner of a batch needs. It writes outcomes to the ledger, claims requests, and encodes
 replies. A run opens one (`open_job`), and so does each process that takes part in it; it needs a `JobSetup`.
 
-A runner is a module with `run(job)`, such as `live_runner`, which sends single requests, some at once.
+A runner is a module with `run(job)`, such as `live_runner`, which sends single requests, several in parallel.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def encode_fields(fields: dict[str, Any]) -> bytes:
 
 
 def build_changed_error() -> ConfigError:
-    """The error of a run whose batch was loaded anew by another process."""
+    """The error of a run whose batch was reloaded by another process."""
     return ConfigError(
         "another process has given this batch other rows, another model or other options. Wait for it, and run "
         "the batch again."

@@ -1,4 +1,4 @@
-"""The figures of a gateway in the format of Prometheus: `Metrics` watches requests, /metrics shows what it counted.
+"""Prometheus metrics: `Metrics` counts requests, and /metrics shows the counts.
 
 No client can add a series: labels are names of dialects, of providers, and of ours; anything else is "other". With
 several processes, each answers for all of them: they share a folder, which PROMETHEUS_MULTIPROC_DIR names.

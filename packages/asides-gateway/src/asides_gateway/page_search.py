@@ -22,7 +22,7 @@ _MESSAGES_AT_ONCE = 16
 # The mark is one that PostgreSQL leaves alone when it writes bytes as text; it doubles a backslash.
 _LIKE = "LIKE ? ESCAPE '!'"
 _SAID = f"CAST(message AS TEXT) {_LIKE}"
-# A damaged message is no text, and must not end the search.
+# A damaged message has no text, and must not end the search.
 _SAID_POSTGRES = "encode(message, 'escape') ILIKE encode(convert_to(?, 'UTF8'), 'escape') ESCAPE '!'"
 
 

@@ -30,15 +30,15 @@ from asides_gateway.run_gateway import is_terminal_gone
 _log = logging.getLogger("asides.gateway")
 _START_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
-# A worker that lived so long did not die of its start.
+# After this uptime a crash does not count as a failed start.
 _SOUND_SECONDS = 30.0
 _MOST_FAILED_STARTS = 5
-# What a worker may take longer than its replies.
+# Grace period of a worker after its replies end.
 _END_SECONDS = 10.0
 
 
 class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is told on its standard input, which stays open as long as its parent lives."""
+    """What a worker reads from its standard input, which stays open as long as its parent lives."""
 
     flags: dict[str, object]
     """The settings that arguments gave."""
@@ -101,7 +101,7 @@ class _Parent:
         numbers = range(1, self._settings.workers + 1)
         keepers: list[asyncio.Task[None]] = []
         try:
-            # The first one alone: what stops it would stop them all, and is told once.
+            # Start the first one alone: a problem would stop all of them, and is reported once.
             first = await self._start(1)
             if await self._wait_until_ready(1, first):
                 others = {number: await self._start(number) for number in numbers[1:]}

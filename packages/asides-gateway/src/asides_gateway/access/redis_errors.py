@@ -24,7 +24,7 @@ _CODES = {
     "NODB": "it has no database with the number of the URL",
     "MAXCLIENTS": "it has no connection left",
 }
-"""What the first word of an error of the server means. Inside a script it stands anywhere in the text."""
+"""What the first word of an error of the server means. For an error inside a script it may be anywhere in the text."""
 _KINDS = {
     "AuthenticationError": "WRONGPASS",
     "AuthorizationError": "WRONGPASS",

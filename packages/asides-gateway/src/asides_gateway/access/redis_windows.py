@@ -60,7 +60,7 @@ for place = 1, #found, 2 do
     end
   end
 end
--- A call takes a limited number of values, and somebody else may have written more than we ever do.
+-- A call takes a limited number of values, and other programs may have written more than we do.
 for place = 1, #old, 1000 do redis.call('HDEL', key, unpack(old, place, math.min(place + 999, #old))) end
 local function fits()
   return (rpm < 0 or requests < rpm) and (tpm < 0 or tokens + wanted <= tpm)

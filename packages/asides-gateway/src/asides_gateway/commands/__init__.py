@@ -112,7 +112,7 @@ def declare_gateway(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what was asked for")
     parser.epilog = (
         "The keys are in the database of the setting `store`, else in the gateway's folder; running gateways accept "
-        "a new key at once. A key is printed only when it is made: the database keeps its digest."
+        "a new key immediately. A key is printed only when it is made: the database keeps its digest."
     )
 
 
@@ -133,7 +133,7 @@ def declare_store(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="migrate: print the missing steps without doing them")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("-q", "--quiet", action="store_true", help="do not say how far it is")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     parser.epilog = (
         "Exit code of check: 0 if nothing is wrong, 1 if something is. Put a password into ASIDES_STORE, PGPASSWORD or "
         "~/.pgpass: others can read command lines."

@@ -81,7 +81,7 @@ def read_since(text: str, now: float) -> float:
     since = read_time(text, now, "before")
     if since is None or since > now:
         raise ConfigError(
-            f"--since {text[:40]!r} is no time in the past. Write a span such as 24h, 7d or 4w, or a date in "
+            f"--since {text[:40]!r} is not a time in the past. Write a span such as 24h, 7d or 4w, or a date in "
             "UTC such as 2026-11-01."
         )
     return max(since, 0.0)

@@ -104,7 +104,7 @@ class BatchForm(Protocol):
     has_marker: bool
     """Whether the vendor keeps the name that we give a batch."""
     most_inline_rows: int
-    """The results of a batch with so many rows may be in its description; 0: never."""
+    """The results of a batch with up to this many rows may be in its description; 0: never."""
 
     def group(self, row: VendorRow) -> tuple[Any, ...]:
         """What the rows of one batch must have in common."""
