@@ -95,7 +95,7 @@ class LineReader:
         return input()
 
     def _read_rest(self, first: str) -> str:
-        """The other lines of a pasted text, until a line that someone typed."""
+        """The other lines of a pasted text, until a typed line."""
         lines = [first]
         while True:
             started = time.monotonic()

@@ -145,7 +145,7 @@ def encode_json(value: object) -> str:
 
 
 def make_call(call_id: str, name: str, given: object, *, custom: bool = False) -> ToolCall:
-    """A call with these arguments: an object, or text that is none."""
+    """A call with these arguments: an object, or text that is not one."""
     if given is None:
         return ToolCall(call_id, name)
     if isinstance(given, Mapping):

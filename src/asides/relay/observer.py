@@ -1,4 +1,4 @@
-"""What someone may see of a relayed request under way, such as an inspector: `RelayObserver`."""
+"""`RelayObserver`: sees a relayed request under way, for example for an inspector."""
 
 from __future__ import annotations
 

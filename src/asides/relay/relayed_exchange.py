@@ -87,7 +87,7 @@ def _encode_like(given: bytes, on_conflict: OnConflict, prompt: Prompt, target: 
 
 
 def _holds_thought(events: Sequence[Event]) -> bool:
-    """Whether there is a thought, also one without words. Seals of texts and calls are none."""
+    """Whether there is a thought, also one without words. Seals of texts and calls do not count."""
     others = {event.block for event in events if isinstance(event, (TextDelta, ToolCallDelta, PartArrived))}
     return any(
         isinstance(event, ThinkingDelta) or (isinstance(event, ThoughtSealed) and event.block not in others)

@@ -32,7 +32,7 @@ class Route(msgspec.Struct, frozen=True):
     targets: tuple[str, ...]
     options: Options = msgspec.field(default_factory=Options)
     name: str = ""
-    """The name of the route of the settings; "" if it is none."""
+    """The name of the route in the settings; "" if it is not one."""
     is_guess: bool = False
     """The name looks as if it began with a provider's, and none is called so: a model of the home may be."""
     renames: bool = False

@@ -27,7 +27,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 def find_members(body: bytes) -> list[Member] | None:
-    """The members of the JSON object, in order; None if the body is none, or if two members have one name."""
+    """The members of the JSON object, in order; None if the body is not one, or if two members have one name."""
     try:
         values = _DECODER.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -23,7 +23,7 @@ class Batch(AnyBatch):
     ends, the next one asks only what has no answer. `rpm`, `tpm`: requests and tokens a minute. `max_cost`: a limit in
     dollars, never passed. `replace`: ask again what was asked of another model. `schema`: the form of the answers.
     `via`: "live" (the default), "vendor" or "ray"; `resume` continues as the batch began. `actors`, `ray_address`: how
-    many actors of which Ray cluster take part. Iterate for the results, in order. Other options are those of `ask`.
+    many actors, on which Ray cluster. Iterate for the results, in order. Other options are those of `ask`.
     """
 
     def run(self) -> BatchStatus:

@@ -1,6 +1,6 @@
 """Who works on a claimed request: the name of this process as an owner, and whether the process of another has ended.
 
-A claim has a lease, which its owner renews. When the owner's process is known to have ended, nobody waits for the
+A claim has a lease, which its owner renews. When the owner's process is known to have ended, no process waits for the
 lease.
 """
 

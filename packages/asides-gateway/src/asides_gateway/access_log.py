@@ -130,7 +130,7 @@ def _clean(value: Any) -> Any:
     if value in _clean_words:
         return value
     shown = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
-    # A key that someone wrote into a path, or sent as a model.
+    # A key in a path, or sent as a model.
     shown = escape_controls(redact_keys(shown))
     if shown == value and len(value) <= _LONGEST_WORD:
         if len(_clean_words) >= _MOST_WORDS:

@@ -198,7 +198,7 @@ class Metrics(RequestWatcher):
             elif code in _HEAL_CODES:
                 self._heals.inc()
             if code not in self._codes:
-                # Our code chooses them all; this holds even if a part of it lets someone else choose.
+                # Our code chooses them all; this limit holds even if a part of it does not.
                 if len(self._codes) >= _MOST_CODES or not _CODE.fullmatch(code):
                     code = OTHER
                 self._codes.add(code)

@@ -83,7 +83,7 @@ def make_note(reply: Reply | None, model: str | None, stopped: str | None, error
 
 
 def read_note(note: bytes | None) -> Note:
-    """Read a note. One that cannot be read, as of a later version, is none."""
+    """Read a note. An unreadable one, such as of a later version, counts as none."""
     try:
         return Note() if note is None else msgspec.json.decode(note, type=Note)
     except msgspec.MsgspecError:

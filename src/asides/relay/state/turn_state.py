@@ -121,7 +121,7 @@ def encode_state(state: TurnState) -> bytes:
 
 
 def decode_state(data: bytes) -> TurnState | None:
-    """Decode a state; None if it is none."""
+    """Decode a state; None if it is not one."""
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

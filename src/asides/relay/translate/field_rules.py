@@ -71,7 +71,7 @@ FIELD_RULES: dict[str, dict[str, FieldRule]] = {
     },
     "openai_responses": {
         **_OPENAI,
-        "background": FieldRule("refuse", "a translated request is answered at once", (False,), everywhere=True),
+        "background": FieldRule("refuse", "a translated request is answered immediately", (False,), everywhere=True),
         "prompt": FieldRule("refuse", "the stored prompt is known only to the caller's provider"),
         "max_tool_calls": FieldRule("tell", "tools of the provider are not run"),
         "text.verbosity": _VERBOSITY,

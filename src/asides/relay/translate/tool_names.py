@@ -187,7 +187,7 @@ def _take_next(functions: Iterator[Tool]) -> Iterator[tuple[CallerTool, Tool]]:
 
 
 def _list_provider_tools(tool: Mapping[str, Any]) -> list[str]:
-    """The names of the provider's tools in an entry of a list without types. A cache breakpoint is none."""
+    """The names of the provider's tools in an entry of a list without types. A cache breakpoint does not count."""
     names = [name for name in tool if name not in ("functionDeclarations", "function_declarations", "cachePoint")]
     inner = tool.get("systemTool")
     return [inner["name"]] if isinstance(inner, Mapping) and isinstance(inner.get("name"), str) else names

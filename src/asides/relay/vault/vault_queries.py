@@ -201,7 +201,7 @@ def drop_excess(tenant: str, limits: VaultLimits) -> Queries[int]:
 
 
 def sweep_on_server(before: float) -> Queries[bool]:
-    """Delete some records that were not used since then, unless someone else does; returns whether there are more."""
+    """Delete some records not used since then, unless another process does; returns whether there are more."""
     found = yield Query("SELECT pg_try_advisory_xact_lock(?)", (_SWEEP_LOCK,))
     if found.first != (True,):
         return False

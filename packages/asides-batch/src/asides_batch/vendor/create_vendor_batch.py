@@ -1,6 +1,6 @@
 """Create batches at a vendor: requests are grouped and split to the vendor's limits, and no batch is created twice.
 
-The one request that creates a batch is never repeated blindly. Where its answer is lost, the vendor's list tells
+The one request that creates a batch is never repeated blindly. Where its answer is lost, the vendor's list shows
 whether there is a batch.
 """
 
@@ -201,7 +201,7 @@ class BatchCreator:
                     # An unrelated batch may have the same size. The results show whose it is.
                     await self._channel.store(lambda ledger: ledger.watch(marker, similar))  # noqa: B023 - awaited
                     return
-            # Whoever sent the creation may have ended only just now.
+            # The process that sent the creation may have ended only just now.
             if now - began >= self._channel.pace.settle:
                 await self._drop(marker)
                 return

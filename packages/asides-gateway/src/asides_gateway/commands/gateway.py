@@ -63,7 +63,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     _refuse_options(arguments, _USAGE_OPTIONS, "usage")
     action, *words = arguments.words or ["list"]
     if action not in _ACTIONS:
-        # It may be a key that someone pasted, so it is not repeated.
+        # It may be a pasted key, so it is not repeated.
         raise ConfigError("`asides gateway key` is followed by an unknown word. Write create, list or revoke.")
     if action != "create":
         _refuse_options(arguments, _CREATE_OPTIONS, "key create")
@@ -347,7 +347,7 @@ def _revoke(
 
 
 def _find(word: str, database: Database) -> KeyRecord:
-    """Find a key by its id or its name. Someone may paste the whole key, so no error shows the word then."""
+    """Find a key by its id or its name. The word may be a whole key: no error shows one."""
     is_key = word.startswith(PREFIX)
     word = word.removeprefix(PREFIX).partition("-")[0] if is_key else word
     found = database.run(lambda: find_named(word), writes=False)

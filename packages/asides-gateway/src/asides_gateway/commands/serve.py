@@ -62,7 +62,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         start_log(loaded.gateway.log)
         command = [sys.executable, "-P", "-c", _WORKER, "asides-serve-worker"]
         return run_workers(loaded.gateway, announce, command, flags)
-    # Someone else's processes may count there; one process needs no folder.
+    # Other processes may count there; one process needs no folder.
     for name in _METRICS_VARIABLES:
         os.environ.pop(name, None)
     from asides_gateway.run_gateway import run_gateway
@@ -120,7 +120,7 @@ def _check_packages() -> None:
 
 
 def _greet(url: str, loaded: LoadedSettings, terminal: Terminal) -> list[str]:
-    """What someone at a terminal wants to know first. Names of providers, never a key."""
+    """The first lines on a terminal. Names of providers, never a key."""
     from asides_gateway.gateway_settings import may_have_records
 
     settings = loaded.gateway

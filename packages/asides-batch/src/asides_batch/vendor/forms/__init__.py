@@ -241,7 +241,7 @@ def take_count(fields: Any, name: str) -> int | None:
 
 
 def parse_time(text: str | None) -> float | None:
-    """The Unix time of an RFC 3339 date; None if it is none."""
+    """The Unix time of an RFC 3339 date; None if it is not one."""
     from datetime import datetime
 
     try:
