@@ -75,8 +75,8 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
         return Exit.USAGE
     if (command := _find_meant_command(name)) is not None:
         terminal.print_error(
-            f"no command is called {name!r}; did you mean {command}? To ask a question that begins so, put it in "
-            "quotes or write `asides ask` before it."
+            f"no command is called {name!r}; did you mean {command}? To ask a question that begins like this, put it "
+            "in quotes or write `asides ask` before it."
         )
         return Exit.USAGE
     return _run_command("ask", arguments, terminal, is_bare=True)

@@ -178,7 +178,7 @@ def _parse(text: str, file: ConfigFile) -> Any:
             f"{file.path} cannot be read: {str(problem).rstrip('.')}. Nothing was changed. Repair it there."
         ) from None
     if not isinstance(document, dict):
-        raise ConfigError(f"{file.path} holds no object, so nothing can be added. Nothing was changed.")
+        raise ConfigError(f"{file.path} does not contain a JSON object. Nothing was changed.")
     return document
 
 

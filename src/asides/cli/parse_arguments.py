@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
         elif (wrong := _WRONG_CHOICE.search(message)) is not None:
             message += _suggest_choice(wrong[1], re.findall(r"[\w-]+", wrong[2]))
         elif message.startswith(_NO_ACTION):
-            message = f"`{self.prog}` is followed by what to do: {self._list_actions()}"
+            message = f"`{self.prog}` needs an action: {self._list_actions()}"
         from asides.values.errors import redact_keys
 
         self.exit(Exit.USAGE, f"asides: {redact_keys(message)}\nTry `{self.prog} --help`.\n")

@@ -54,7 +54,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     except KeyboardInterrupt:
         if last:
             _print_report(last[0], arguments, terminal)
-        terminal.print_note("(interrupted: this is what was known by then)")
+        terminal.print_note("(interrupted: partial results)")
         return Exit.INTERRUPTED
     _print_report(report, arguments, terminal)
     if report.row is None:
@@ -92,7 +92,7 @@ def _warn(arguments: Namespace, call: ProbeCall, terminal: Terminal) -> None:
 def _confirm(call: ProbeCall, terminal: Terminal) -> bool:
     terminal.print_info(
         f"at most {call.most} small requests go to {escape_controls(call.base_url)}"
-        f"{'' if call.counts_all else ', beside those that find nothing at their address'}, each with at most "
+        f"{'' if call.counts_all else ', not counting those that find no endpoint'}, each with at most "
         f"{call.max_tokens} tokens of output or somewhat more; they may cost a little. --dry-run shows them. "
         "send them? [y]es, [n]o"
     )

@@ -131,7 +131,7 @@ def take_leading_model(arguments: Namespace, terminal: Terminal) -> None:
         return
     arguments.model = first
     del arguments.prompt[0]
-    terminal.print_note(f"asking {first}, as the first word says; -- before it makes it part of the question")
+    terminal.print_note(f"asking {first}, as the first word says; put -- before it to make it part of the question")
 
 
 def read_call_config(arguments: Namespace, terminal: Terminal) -> CallConfig:

@@ -68,7 +68,7 @@ def _check_client(client: Any, options: Any) -> None:
     """Raise unless the client uses our transport: a copy of a client has it from the first one."""
     if not isinstance(getattr(client, "_transport", None), (AsidesTransport, AsyncAsidesTransport)):
         raise ConfigError(
-            "http_client= carries requests to a server, and here asides answers them. Leave it out, or use the "
+            "http_client= sends requests to a server, but here asides answers them. Leave it out, or use the "
             "official class with http_client=httpx2.Client(transport=AsidesTransport()). Proxies and certificates are "
             "taken from the environment (HTTPS_PROXY, SSL_CERT_FILE)."
         )

@@ -117,7 +117,7 @@ class AsyncAsidesTransport(_AsyncTransportOfBoth):
 
 
 _NO_LOOP = (
-    "asides awaits answers with asyncio, and no event loop of asyncio is running here: trio has its own. Run "
+    "asides needs a running asyncio event loop; trio is not supported. Run "
     "the program with asyncio, or use the blocking client in a thread."
 )
 
@@ -175,7 +175,7 @@ def _look_up_library(asked: type) -> _Library:
         if name in ("httpx", "httpx2"):
             found = _KINDS[asked] = _load_library(name)
             return found
-    raise TypeError(f"a request of httpx or httpx2 is expected, not one of {asked.__module__}.")
+    raise TypeError(f"expected a request of httpx or httpx2, not of {asked.__module__}.")
 
 
 @cache

@@ -45,12 +45,12 @@ _ROLES: dict[str, Role] = {
     "model": "assistant",
 }
 _MEDIA_TYPES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
-_CHANGED = Notice("seal_void", "a block was changed after the model wrote it, and its seal did not go back", "messages")
-_UNKNOWN = Notice(
-    "thinking_left_out", "thinking without the state that its provider gave it did not go back", "messages"
+_CHANGED = Notice(
+    "seal_void", "a block was changed after the model wrote it, so its seal was not sent back", "messages"
 )
+_UNKNOWN = Notice("thinking_left_out", "thinking without its provider's state was not sent back", "messages")
 _LEFT_OUT = Notice(
-    "block_left_out", "a tool that another provider ran itself cannot go back, and was left out", "messages"
+    "block_left_out", "a tool call that another provider ran cannot be sent back, and was left out", "messages"
 )
 
 

@@ -85,7 +85,7 @@ class AllowedModels:
         found = find_more_models(extra)
         if self._patterns and found is not None:
             raise RelayRefusal(
-                f"{found} is not for this key: it may not ask every model. Leave it out.",
+                f"{found} is not allowed for this key, which may not ask every model. Leave it out.",
                 status=403,
                 code="model_not_found",
                 param=found,

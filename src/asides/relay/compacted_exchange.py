@@ -121,7 +121,7 @@ class CompactedExchange(WrittenExchange):
             raise failure from None
         sealed = seal_summary(summary, self._state.keys, self._item_id, has_store=self._state.has_store)
         if sealed.record is not None and not (yield from self._state.write(sealed.record)):
-            raise ProtocolError("the conversation was not compacted: the store of the relay failed. Ask again.")
+            raise ProtocolError("the conversation was not compacted: the store of the relay failed. Try again.")
         usage = reply.usage if reply.usage != Usage() else estimate_usage(self._prompt.messages, reply)
         made = msgspec.structs.replace(reply, parts=(sealed.item,), usage=usage)
         if self._store is not None:

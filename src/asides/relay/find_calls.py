@@ -112,8 +112,8 @@ def _refuse_extra(caller: Caller, own: dict[str, Any]) -> None:
         return
     if limits.models or limits.has_budget or limits.has_token_rate:
         raise RelayRefusal(
-            f"{FIELD}.{found} is not for this key, which has limits: what such a request may use is not known in "
-            "advance. Leave it out.",
+            f"{FIELD}.{found} is not allowed for this key, which has limits: the usage of such a request is not known "
+            "in advance. Leave it out.",
             param=f"{FIELD}.{found}",
         )
 

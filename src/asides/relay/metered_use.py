@@ -117,7 +117,7 @@ class MeteredUse:
             self._is_reserved = False
             used = self._measure(reply, has_failed=has_failed, is_cut=is_cut)
             if used.is_estimate and used.cost:
-                _log.info("%s reported no usage: what it cost is an estimate", self._call and self._call.model)
+                _log.info("%s reported no usage: its cost is an estimate", self._call and self._call.model)
             yield SettleUse(used)
 
     def settle_body(self, body: bytes | None) -> Flow[None]:
@@ -201,7 +201,7 @@ def _refuse_unknown_cost(extra: Mapping[str, Any]) -> None:
         why = "is known later" if found == "background" else "is more than the list price"
         why = "depends on a model that its host chooses" if found == more else why
         raise RelayRefusal(
-            f"{found} is not for this key, which has a budget: what such a request costs {why}. Leave it out.",
+            f"{found} is not allowed for this key, which has a budget: the cost of such a request {why}. Leave it out.",
             param=found,
         )
 

@@ -191,7 +191,7 @@ def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
         allowed = ", ".join(problem.allowed)
         return RelayRefusal(f"{path} takes {allowed}, not {request.method}.", status=405, headers={"allow": allowed})
     return RelayRefusal(
-        f"nothing is at {path}. Use chat completions, responses, messages, generateContent, converse, or the "
+        f"unknown path {path}. Use chat completions, responses, messages, generateContent, converse, or the "
         "chat of Cohere or Ollama.",
         status=404,
         code="unknown_url",

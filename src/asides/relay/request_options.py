@@ -123,7 +123,7 @@ def _check_limits(options: Mapping[str, Any]) -> None:
         raise RelayRefusal(f"{FIELD}.fallbacks has at most {_MOST_FALLBACKS} models here.", param=f"{FIELD}.fallbacks")
     extra = options.get("extra")
     if isinstance(extra, Mapping) and any(name in extra for name in _CHOOSES_MODEL):
-        raise RelayRefusal(f"{FIELD}.extra names no model: model does.", param=f"{FIELD}.extra")
+        raise RelayRefusal(f"{FIELD}.extra must not name a model. Use the field model.", param=f"{FIELD}.extra")
     held = next((name for name in _ACCOUNT_FIELDS if name in extra), None) if isinstance(extra, Mapping) else None
     if held is not None:
         raise RelayRefusal(

@@ -312,7 +312,7 @@ class Runner(Protocol):
 def find_runner(via: str) -> Runner:
     """The runner with this name. Raises a ConfigError for an unknown one, or one that is not installed."""
     if via not in _RUNNERS:
-        raise ConfigError(f"via is {via!r}, which is unknown. Use {', '.join(_RUNNERS)}.")
+        raise ConfigError(f"unknown via {via!r}. Use {', '.join(_RUNNERS)}.")
     try:
         return cast("Runner", import_module(_RUNNERS[via]))
     except ModuleNotFoundError as missing:

@@ -218,20 +218,20 @@ def _list_all_keys(headers: Headers, query: str) -> Iterator[str]:
 _NO_KEY = Refusal(
     401,
     "invalid_api_key",
-    "this gateway needs one of its own keys, and the request has none that it knows. Send the key of the "
+    "this gateway requires one of its own keys, and the request has no valid one. Send the key of the "
     "gateway where you would send the provider's.",
     {"www-authenticate": "Bearer"},
 )
 _BUSY = Refusal(
     503,
     "keys_unavailable",
-    "the gateway cannot look for this key now: it looks for too many others. Try again in a moment.",
+    "the gateway cannot look up this key now: too many lookups are waiting. Try again in a moment.",
     {"retry-after": "5"},
 )
 _UNSURE = Refusal(
     503,
     "keys_unavailable",
-    "the gateway cannot look for this key now: its database does not answer. Try again in a moment.",
+    "the gateway cannot look up this key now: its database does not answer. Try again in a moment.",
     {"retry-after": "5"},
 )
 

@@ -62,7 +62,7 @@ def choose_model(
     name = name or find_default_model(builder, allowed)
     if name is None:
         raise UnknownModel(
-            "no model is named, and there is none to begin with. Name one as provider:model, or run "
+            "no model is named, and no default is set. Name one as provider:model, or run "
             "`asides config set model PROVIDER:MODEL`."
         )
     check_thinking(thinking)

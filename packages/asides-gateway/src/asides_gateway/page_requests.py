@@ -167,13 +167,13 @@ def check_query(request: web.Request, *names: str) -> None:
     """Raise PageError for a parameter that is not one of these. `key` is the client's, for who may ask."""
     for name in request.query:
         if name not in (*names, "key"):
-            raise PageError(f"there is no parameter {name[:40]!r} here.", "invalid_query")
+            raise PageError(f"unknown parameter {name[:40]!r}.", "invalid_query")
 
 
 def refuse_methods(*allowed: str) -> Handler:
     """A handler for the methods that a path does not take."""
 
     async def refuse(request: web.Request) -> web.StreamResponse:
-        raise PageError(f"{request.method} is not for this path.", "method_not_allowed", 405, allow=allowed)
+        raise PageError(f"{request.method} is not allowed for this path.", "method_not_allowed", 405, allow=allowed)
 
     return answer_errors(refuse)

@@ -98,7 +98,7 @@ def _read_encodings(request: web.Request) -> list[str]:
     known = [name for name in _ENCODINGS if name != "zstd" or _find_zstd() is not None]
     if len(names) > _MOST_ENCODINGS or any(name not in known for name in names):
         raise RelayRefusal(
-            f"the body is in an encoding that is not known here. Use {', '.join(known)}, or none.",
+            f"the Content-Encoding of the body is not supported. Use {', '.join(known)}, or none.",
             status=415,
             headers={"accept-encoding": ", ".join(known), "connection": "close"},
         )

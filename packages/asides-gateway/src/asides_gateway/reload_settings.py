@@ -89,7 +89,7 @@ class Reloader:
         self._service.use(loaded.calls, gateway)
         _log.info("the settings were reloaded: new requests use them")
         if fixed:
-            _log.warning("these settings need a new start: %s", ", ".join(f"gateway.{name}" for name in fixed))
+            _log.warning("these settings need a restart: %s", ", ".join(f"gateway.{name}" for name in fixed))
         self._count(True)
         return True
 

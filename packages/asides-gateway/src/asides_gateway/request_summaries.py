@@ -174,7 +174,7 @@ class RequestSummaries(RequestWatcher):
         if lost := len(self._waiting):
             self._waiting.clear()
             self.on_dropped(lost)
-            _log.warning("%d summaries of requests were not written: the database does not take them.", lost)
+            _log.warning("%d summaries of requests were not written: the database refused them.", lost)
 
     def __repr__(self) -> str:
         return f"RequestSummaries({len(self._waiting)} waiting)"

@@ -51,8 +51,8 @@ class Busy(NamedTuple):
     message: str
 
 
-_BUSY = Busy(503, "the gateway has as many requests under way as it may have. Try again later.")
-_SHARE_USED = Busy(429, "this key has its share of the requests under way. Try again later.")
+_BUSY = Busy(503, "the gateway has reached its limit of concurrent requests. Try again later.")
+_SHARE_USED = Busy(429, "this key has reached its share of concurrent requests. Try again later.")
 _FAILURE_SECONDS = 60.0
 MOST_WAIT = 1.0
 """The seconds that a request waits at most before it is tried again, if its provider names them. Clients retry by

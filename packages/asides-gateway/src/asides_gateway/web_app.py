@@ -30,7 +30,7 @@ from asides_gateway.service import Service
 # spelling of a path is taken for another one.
 _OPEN = frozenset({"/ui", "/ui/", "/ui/{name}"})
 _ONLY_OWN = (
-    "the figures are those of all clients, and this key sees its own alone. Use a key of the settings, such as "
+    "the metrics are those of all clients, and this key may see only its own. Use a key of the settings, such as "
     "ASIDES_GATEWAY_KEY, or set gateway.open_metrics."
 )
 _FAULT = "the gateway failed to answer this request. Try again."

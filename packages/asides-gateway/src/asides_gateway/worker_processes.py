@@ -174,9 +174,9 @@ class _Parent:
                 await self._reap(number, process)
                 if self._ending.is_set():
                     return
-                _log.error("worker %d ended: %s; it is started again", number, _describe_end(process.returncode))
+                _log.error("worker %d ended: %s; it is restarted", number, _describe_end(process.returncode))
             if self._failed_starts >= _MOST_FAILED_STARTS and not self._ready:
-                _log.error("no worker starts any more, so the gateway ends. Look for the error above.")
+                _log.error("workers keep failing to start, so the gateway stops. See the error above.")
                 self._code = 1
                 self._ending.set()
                 return

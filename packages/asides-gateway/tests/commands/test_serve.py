@@ -87,7 +87,7 @@ def test_ctrl_c_reaches_workers_once(tmp_path: Path) -> None:
         keyboard.interrupt()
         assert keyboard.end() == 0
         assert keyboard.text.count("stops after open replies finish") == 2
-        assert "ends at once" not in keyboard.text
+        assert "stops immediately" not in keyboard.text
 
 
 @pytest.mark.parametrize(

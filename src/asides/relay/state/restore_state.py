@@ -358,7 +358,7 @@ def _find_state(
     if carried:
         return merge_states(carried), "envelope"
     if is_ambiguous:
-        detail = "two turns in the vault are like one of the history; the reasoning state of neither was used"
+        detail = "two turns in the vault match one turn of the history; neither reasoning state was used"
         notices.append(_tell("relay_state_ambiguous", detail))
     elif was_edited:
         notices.append(_tell("relay_state_changed", "a turn was changed; its reasoning state was left out"))

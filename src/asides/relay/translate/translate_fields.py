@@ -85,7 +85,7 @@ def _translate(prompt: Prompt, caller: str, target: Target, notices: list[Notice
     choice, allowed = _find_choice(prompt, caller, names, notices)
     if allowed is not None:
         notices += [
-            Notice("field_not_sent", f"{tool.name} was left out: tool_choice allows certain functions alone", "tools")
+            Notice("field_not_sent", f"{tool.name} was left out: tool_choice allows only certain functions", "tools")
             for tool in tools
             if tool.native is not None
         ]

@@ -97,7 +97,7 @@ class PostgresVault(DatabaseVault):
             yield VaultWork(partial(queries.add_tenants, unknown))
             unknown = yield VaultWork(lambda: queries.add_on_server(records, now))
         if unknown:
-            raise StoreError("a tenant of the vault is deleted again and again. Try again.")
+            raise StoreError("a tenant of the vault is being deleted repeatedly. Try again.")
         for tenant in self._meter.count(records):
             yield VaultWork(partial(queries.drop_excess, tenant, self._limits), is_optional=True)
         if now >= self._sweep_at:

@@ -11,12 +11,12 @@ import ssl
 _CODES = {
     "WRONGPASS": "it refuses the user or the password of the URL",
     "NOAUTH": "it needs a password, and the URL has none",
-    "NOPERM": "its user may not do what is needed: EVALSHA and EVAL, all commands that the docs list, and the keys and "
+    "NOPERM": "its user lacks rights: EVALSHA and EVAL, all commands that the docs list, and the keys and "
     "channels asides:*",
-    "READONLY": "it is a replica that only reads",
+    "READONLY": "it is a read-only replica",
     "OOM": "it has no memory left",
     "LOADING": "it is still loading its data",
-    "MISCONF": "it cannot save its data, and takes no writes until it can",
+    "MISCONF": "it cannot save its data, and refuses writes until it can",
     "MASTERDOWN": "it is a replica whose master is away",
     "MOVED": "it is one node of a cluster, and the key belongs to another one",
     "CLUSTERDOWN": "its cluster is down",

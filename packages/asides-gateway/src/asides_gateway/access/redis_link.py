@@ -90,8 +90,8 @@ class RedisLink:
         """The server, without user and password."""
         self._outage = OutageLog(
             _log.warning,
-            f"Redis at {self.name} fails: {{reason}}. Until it is back, each process counts the limits of keys for "
-            "itself, and a revoked key is refused when the keys are read again.",
+            f"Redis at {self.name} fails: {{reason}}. Until it is back, each process counts key limits "
+            "separately, and a revoked key works until the keys are next read.",
             f"Redis at {self.name} is back: the limits of keys are shared again.",
         )
         self.on_failure: Callable[[], None] = lambda: None

@@ -121,8 +121,8 @@ class RedisWindows:
         try:
             answer = await self.link.run(_TAKE, build_window_key(key_id), *most, fit, self._now())
             if (numbers := _read_answer(answer)) is None:
-                self.link.report_once("it answers something else, so that each process counts for itself")
-                raise RedisDown("it answers something else")
+                self.link.report_once("it sends an unexpected answer, so each process counts separately")
+                raise RedisDown("it sends an unexpected answer")
             wait, shared_at, requests, in_window = numbers
         except RedisDown:
             self.link.on_failure()

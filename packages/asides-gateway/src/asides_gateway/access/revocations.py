@@ -113,7 +113,7 @@ class Revocations:
         """Wait until another attempt is worth it."""
         if not is_outage(problem):
             reason = describe_problem(problem)
-            self._link.report_once(f"{reason}. So a revoked key is refused when the keys are read again")
+            self._link.report_once(f"{reason}. A revoked key works until the keys are next read")
             await asyncio.sleep(_REFUSED_SECONDS)
         elif self._may_reconnect:
             # A closed connection need not be an outage: retry immediately.

@@ -64,7 +64,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     action, *words = arguments.words or ["list"]
     if action not in _ACTIONS:
         # It may be a pasted key, so it is not repeated.
-        raise ConfigError("`asides gateway key` is followed by an unknown word. Write create, list or revoke.")
+        raise ConfigError("unknown action of `asides gateway key`. Write create, list or revoke.")
     if action != "create":
         _refuse_options(arguments, _CREATE_OPTIONS, "key create")
     if words and action != "revoke":

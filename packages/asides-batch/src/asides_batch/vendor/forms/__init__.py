@@ -228,7 +228,7 @@ def take_id(fields: Any, name: str) -> str | None:
     """A field, if it is text of the form that ids have. Raises ProtocolError for other text."""
     found = take_text(fields, name)
     if found is not None and (len(found) > 200 or not _ID.fullmatch(found)):
-        raise ProtocolError(f"{name} has no form of an id.")
+        raise ProtocolError(f"{name} is not a valid id.")
     return found
 
 
