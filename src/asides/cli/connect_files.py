@@ -80,7 +80,7 @@ def write_file(file: ConfigFile) -> Written:
 
 
 def restore_file(file: ConfigFile) -> Written:
-    """Take the values out again. A value that the file had before comes back; what others changed since then stays."""
+    """Remove the values. A value that the file had before is restored; later changes by others stay."""
     what = f"the file {file.path}"
     with _hold_lock(what):
         text = _read(file.path)

@@ -79,7 +79,7 @@ class Parser(argparse.ArgumentParser):
         return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
     def _explain_unknown(self, arguments: str) -> str:
-        """What is wrong with arguments that argparse does not know; for an option, the one that was meant."""
+        """The error for arguments that argparse does not know; for an option, with the likely intended one."""
         option = next((word for word in arguments.split() if word.startswith("-")), None)
         known = self._option_string_actions
         if option is None:

@@ -128,7 +128,7 @@ def make_unnamed(kind: str, environ: Mapping[str, str], stack: ExitStack) -> Sav
 
 
 def keep_unnamed(conversation: Conversation, client: Client, environ: Mapping[str, str], *, all_of_them: bool) -> str:
-    """Save a conversation that has no name. Unless all are kept, the one that was kept before is deleted."""
+    """Save a conversation that has no name. Unless all are kept, the previous one is deleted."""
     from asides.conversations.sync import Conversation
 
     name = make_name("ask" if all_of_them else "last")

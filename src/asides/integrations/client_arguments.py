@@ -31,7 +31,7 @@ class ClientKeys(msgspec.Struct, frozen=True):
 
 
 def explain_import(package: str, problem: ImportError) -> ImportError:
-    """The error for an official package that is not installed, or that is not the one that we know."""
+    """The error for an official package that is not installed, or has an unknown version."""
     if isinstance(problem, ModuleNotFoundError) and problem.name == package:
         words = f"asides.{package} needs the package {package}, which is not installed."
         return ModuleNotFoundError(f"{words} Run pip install 'asides[{package}]'", name=package)

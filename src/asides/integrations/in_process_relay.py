@@ -248,7 +248,7 @@ class _HeaderTransport:
 
 
 class Forwarded:
-    """A request that goes to the home provider as it came, with its key. Its response comes back as it is."""
+    """A request passed unchanged to the home provider, with its key. The response is passed back unchanged."""
 
     def __init__(self, request: ClientRequest, target: Target, key: Secret | None, timeout: Timeout) -> None:
         self.call: CallLike = BareCall(target, Policy(timeout=timeout), key)

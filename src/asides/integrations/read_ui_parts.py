@@ -1,4 +1,4 @@
-"""Reads what front ends post: fields, pictures and files, and the state that came back (`TurnReader`).
+"""Reads what front ends post: fields, pictures and files, and returned state (`TurnReader`).
 
 Everything here was in a browser: nothing is believed but what a token proves, and no address is opened.
 """
@@ -65,7 +65,7 @@ class TurnReader:
         self._parts.append(msgspec.structs.replace(call, seals=self._state.read_token(token)))
 
     def add_server_tool(self, token: object) -> None:
-        """Add a tool that the provider ran, if its state came back. Without its state it cannot be sent."""
+        """Add a tool that the provider ran, if its state was returned. Without it the tool cannot be sent."""
         self.add_thought("", None, token)
 
     def build(self) -> list[Message]:

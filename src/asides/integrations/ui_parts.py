@@ -17,7 +17,7 @@ Chunk: TypeAlias = dict[str, Any]
 """A chunk or an event of a protocol, as JSON."""
 PartKind: TypeAlias = Literal["text", "thinking", "commentary", "refusal"]
 MARKED: frozenset[PartKind] = frozenset({"commentary", "refusal"})
-"""Texts that are not the answer: each is a text of its own, and its metadata say what it is."""
+"""Texts that are not the answer: each is a separate text, whose metadata give its kind."""
 
 
 class UiPart(msgspec.Struct, eq=False):

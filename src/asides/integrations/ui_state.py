@@ -37,7 +37,7 @@ TOKEN = "envelope"  # noqa: S105 - the name of a kind
 SealedPart: TypeAlias = Thought | Text | ToolCall | ServerTool | UnknownPart
 FindReply: TypeAlias = Callable[[], "Reply | None"]
 OnNotice: TypeAlias = Callable[[Notice], object]
-"""Gets each notice about state that came back and was not used."""
+"""Receives each notice about returned state that was not used."""
 
 
 @cache

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from asides.flows.call import Call
 
 NAMES_MORE_MODELS = ("models", "fallbacks", "fallback_models", "preset")
-"""Fields of a body with which a host asks other models than the one that is named."""
+"""Fields of a body with which a host uses other models than the named one."""
 # Lists of what a host does by itself. An entry may name a model that does it, such as an advisor or a painter.
 _OF_HOST = ("tools", "plugins")
 
@@ -93,7 +93,7 @@ class AllowedModels:
 
 
 def find_more_models(extra: Mapping[str, Any]) -> str | None:
-    """The field of a request with which its host asks other models than the one that is named; None: there is none."""
+    """The field of a request with which its host uses other models than the named one; None if there is none."""
     found = next((name for name in NAMES_MORE_MODELS if extra.get(name)), None)
     return found or next((name for name in _OF_HOST if _names_model(extra.get(name))), None)
 

@@ -70,7 +70,7 @@ class Asked(msgspec.Struct, frozen=True):
     hides_usage: bool = False
     """The key is metered, and the request does not ask for usage."""
     shows_thinking: bool = True
-    """Whether the client asked for thinking, or gets it in any case."""
+    """Whether the client asked for thinking, or always gets it."""
     is_stored: bool = False
     """The relay stores the response, unless its provider does."""
     thinking_field: str = ""

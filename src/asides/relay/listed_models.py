@@ -57,7 +57,7 @@ class ListedModels:
         return None if kept is None else kept.models
 
     def list_due(self, rows: tuple[Provider, ...], builder: CallBuilder, now: float) -> Iterator[ModelListCall]:
-        """The calls whose lists are missing or old. `now`: seconds of any clock that never goes back."""
+        """The calls whose lists are missing or old. `now`: seconds of a monotonic clock."""
         for row in rows:
             call = _build(row, builder)
             if call is None:

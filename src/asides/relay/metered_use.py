@@ -1,6 +1,6 @@
-"""What a request of a caller with limits may use, and what it used: `MeteredUse`, in tokens and US dollars.
+"""Metering of callers with limits: `MeteredUse`, the reserved and the actual use in tokens and US dollars.
 
-Reserved before each target is asked, by its price; settled before the caller gets the end of the reply.
+The use is reserved before each target is asked, at its price, and settled before the caller gets the end of the reply.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class MeteredUse:
         self._is_lost = is_unread or isinstance(problem, IdleTimeout)
 
     def price_as(self, call: Call | None) -> None:
-        """Settle at the price of this call, which answered in place of the one that was reserved; None: as before."""
+        """Settle at the price of this call, which answered instead of the reserved one; None: no change."""
         self._call = call or self._call
 
     def count_request(self) -> Flow[None]:
@@ -129,7 +129,7 @@ class MeteredUse:
             yield from self.settle_usage(_read_usage(body))
 
     def settle_usage(self, usage: Usage) -> Flow[None]:
-        """The same for counts. One that is missing is estimated; without any, the reply costs what it may at most."""
+        """The same for counts. Missing counts are estimated; without any, the reply costs its upper bound."""
         if self._is_reserved:
             self._is_reserved = False
             if usage.input is None and usage.output is None:

@@ -1,4 +1,4 @@
-"""The relay: a request of a caller → what it asks for → its response. `Relay(builder, config).begin(request)`."""
+"""The relay: answers a caller's request. `Relay(builder, config).begin(request)`."""
 
 from __future__ import annotations
 

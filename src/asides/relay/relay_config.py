@@ -93,7 +93,7 @@ class OptionLayers(msgspec.Struct, frozen=True):
 
 
 class Caller:
-    """The caller's side of one request: what it asks for, and the head of its response, which leaves once."""
+    """The caller's side of one request: the request, and the head of its response, which is sent once."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class Caller:
             yield from self.use.reserve(call, self.request.body, extra, find_partial)
 
     def note_problem(self, problem: AsidesError) -> None:
-        """A target has failed: what it may cost all the same is settled."""
+        """A target has failed: settle what it may have cost."""
         if self.use is not None:
             self.use.note_problem(problem)
 

@@ -1,4 +1,4 @@
-"""One request to one target: an exchange whose request and reply change only where they have to.
+"""One request to one target: an exchange that changes request and reply only where necessary.
 
 An unchanged request goes out in the caller's bytes, and an unchanged reply comes back in the provider's while the
 decoder watches, for usage, thinking and the record of the turn. The two directions are independent (find_changes).

@@ -290,7 +290,7 @@ class RelayedReply:
         return find_reply_form(endpoint.dialect, endpoint.path, endpoint.query)
 
     def _find_changes(self, call: Call, options: RequestOptions, model: str) -> Changes:
-        """What changes for a target. `model`: the one that the request names, where it is another."""
+        """What changes for a target. `model`: the model in the request, if it differs."""
         caller, state = self._caller, self._state
         asked = Asked(
             caller.dialect,

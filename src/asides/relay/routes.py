@@ -34,7 +34,7 @@ class Route(msgspec.Struct, frozen=True):
     name: str = ""
     """The name of the route in the settings; "" if it is not one."""
     is_guess: bool = False
-    """The name looks as if it began with a provider's, and none is called so: a model of the home may be."""
+    """The prefix looks like a provider but is unknown: it may be part of a model's name at the home."""
     renames: bool = False
     """The request named a route or an alias from the settings."""
     is_bare: bool = False

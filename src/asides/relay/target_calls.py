@@ -44,7 +44,7 @@ def build_calls(caller: Caller, served: ServedRequest, options: RequestOptions) 
 
 
 def explain_missing_key(problem: MissingKey, model: str, route: Route, caller: Caller) -> ConfigError:
-    """The error for a caller whose request has no key: how it passes one here, or which provider it meant."""
+    """The error for a request without a key: how to pass one, or the likely intended provider."""
     config, rows = caller.config, caller.builder.rows
     if route.is_guess:
         from asides.providers.unknown_names import explain_model
@@ -99,7 +99,7 @@ def _build_call(
         caller.other_call = call
         is_known = True
     speaks_it = speaks_it and is_known
-    # Thinking that was asked for comes back only from Responses.
+    # Only Responses returns requested thinking.
     if not speaks_it or (caller.dialect != RESPONSES and prompt.thinking.wanted):
         return call
     place = (id(options), endpoint) if keeps else None

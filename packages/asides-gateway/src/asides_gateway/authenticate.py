@@ -1,4 +1,4 @@
-"""Who asks, and whether they may: `Authenticator(settings).identify(headers, query, …) → Identity | Refusal`.
+"""Authentication of clients: `Authenticator(settings).identify(headers, query, …) → Identity | Refusal`.
 
 Clients authenticate with keys. Host and Origin checks stop CSRF and DNS rebinding on keyless loopback gateways.
 """
@@ -30,7 +30,7 @@ _MOST_KEYS = 8
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who asks."""
+    """An authenticated client."""
 
     tenant: str = ""
     """Whose state it is: a digest of the key; "" where none is needed."""
@@ -128,7 +128,7 @@ class Authenticator:
             return _refuse_host(host), ""
         origin = headers.get("Origin", "")
         if not origin:
-            # Another port of this machine is of the same site, and none of ours.
+            # Another port of this machine is same-site, but not ours.
             is_foreign = headers.get("Sec-Fetch-Site", "") in ("cross-site", "same-site")
             is_link = method in ("GET", "HEAD") and headers.get("Sec-Fetch-Mode", "") == "navigate"
             return (_refuse_origin("another site") if is_foreign and not is_link else None), ""
@@ -174,7 +174,7 @@ def derive_tenant(key: str) -> str:
 
 
 def derive_record_tenant(record: KeyRecord) -> str:
-    """The tenant of a key with a record: its own, or the one that it shares with others."""
+    """The tenant of a key with a record: its own or a shared one."""
     own = f"name {record.tenant}" if record.tenant else f"id {record.id}"
     return hmac.digest(b"asides tenant of a record", own.encode(errors="surrogatepass"), "sha256").hex()[:32]
 

@@ -63,7 +63,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     body_seconds: float = 600.0
     """How long the body of a request may take to arrive."""
     stall_seconds: float = 300.0
-    """A client that takes nothing of its reply for so long is left."""
+    """Timeout for a client that does not read its reply."""
     key_grace_seconds: float = GRACE_SECONDS
     """How long keys of the database go on while it does not answer."""
     max_body: int = 64 * MEGABYTE

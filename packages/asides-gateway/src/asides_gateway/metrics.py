@@ -64,7 +64,7 @@ class Metrics(RequestWatcher):
     """Counts what happens to requests."""
 
     def __init__(self, service: Service) -> None:
-        # When a series began is of no use, and doubles their number.
+        # The start time of a series is not useful, and doubles the number of series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._service = service
         self._rows: object = None
@@ -239,7 +239,7 @@ def _make_gauge(name: str, words: str, registry: CollectorRegistry) -> Gauge:
 
 
 def add_metrics(app: web.Application, metrics: Metrics) -> None:
-    """Answer /metrics, to GET and HEAD. Who may ask is decided before."""
+    """Answer /metrics, to GET and HEAD. Access is checked before."""
 
     async def answer(_: web.Request) -> web.Response:
         headers = {"content-type": CONTENT_TYPE, "cache-control": "no-store", "server": "asides"}

@@ -82,7 +82,7 @@ def _find_said(keys: Sequence[int], search: str) -> Queries[set[int]]:
         said |= {key for key, _, document in rows if key not in said and _has_text(document, folded)}
         if len(rows) < _MESSAGES_AT_ONCE:
             break
-        # Go on behind the last message, or behind its conversation if that is found.
+        # Continue after the last message, or after its conversation if that is found.
         last, place, _ = rows[-1]
         remaining = [key for key in remaining if key > last or (key == last and key not in said)]
         place = place if remaining and remaining[0] == last else -1

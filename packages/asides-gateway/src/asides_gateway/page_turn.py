@@ -222,7 +222,7 @@ class PageTurn:
         return True
 
     def _name_model(self, reply: Reply | None) -> str:
-        """Who answered, as provider:model: of several, the one that did."""
+        """The target that answered, as provider:model."""
         origin = None if reply is None else reply.origin
         return self._chosen.name if origin is None else f"{origin.provider}:{origin.model}"
 

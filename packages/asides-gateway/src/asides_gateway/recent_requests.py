@@ -36,7 +36,7 @@ class RecentRequests(RequestWatcher):
         most_requests: int = MOST_REQUESTS,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """`make_capture`: how bodies are kept where a tenant wants them, as the settings are by then.
+        """`make_capture`: how bodies are kept for tenants that want them, with the current settings.
         `has_reader`: whether anyone can be this tenant. Unauthenticated requests are not kept: they would
         displace those of tenants.
         """
@@ -226,12 +226,12 @@ class ChangeFeed:
         self._wake.set()
 
     def end(self) -> None:
-        """End it: its reader gets what there is, and no more."""
+        """Close the feed: its reader gets the pending changes only."""
         self.is_over = True
         self._wake.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for a change, at most so long. Returns whether there is one."""
+        """Wait for a change, with a timeout. Returns whether there is one."""
         try:
             await asyncio.wait_for(self._wake.wait(), seconds)
         except TimeoutError:

@@ -150,7 +150,7 @@ class ServiceClient(AsyncClient):
 
 
 class _TurnClient(ServiceClient):
-    """Asks for one turn, over the transport of the gateway, and knows what it asks."""
+    """Sends one turn over the gateway's transport, and records its requests."""
 
     def __init__(self, service: Service, turn: WatchedTurn) -> None:
         super().__init__(service, _WatchedTransport(service.transport, turn))

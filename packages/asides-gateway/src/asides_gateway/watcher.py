@@ -55,7 +55,7 @@ _STATES: dict[type, State] = {
 
 
 def is_large(body: bytes) -> bool:
-    """Whether a request takes so long to plan that a thread does it."""
+    """Whether a request is planned in a thread, because planning is slow."""
     # Items of Responses without a role name their call.
     return len(body) >= LARGE_BODY or body.count(b'"role"') + body.count(b'"call_id"') > _MANY_MESSAGES
 

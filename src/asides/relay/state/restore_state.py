@@ -64,7 +64,7 @@ class RestoredPrompt(msgspec.Struct, frozen=True):
     turns: tuple[RestoredTurn, ...] = ()
     """The turns whose state was looked for, in their order."""
     origins: dict[str, Origin] = {}
-    """Who made the seals that the caller itself gave back, where the store knows it (`name_tokens`)."""
+    """Origins of the seals that the caller sent back, where the store knows them (`name_tokens`)."""
     unconfirmed: tuple[UnconfirmedRecord, ...] = ()
     """Unconfirmed records of these turns. A caller that sends a turn back has received it."""
 
@@ -154,7 +154,7 @@ def restore(
 
 
 def _find_origins(work: Sequence[_TurnAtWork], states: FoundStates) -> dict[str, Origin]:
-    """Who made the seals of turns that the caller gave back with them. A record with other seals is of another turn."""
+    """Origins of the seals that the caller sent back with its turns. A record with other seals is of another turn."""
     origins: dict[str, Origin] = {}
     for each in work:
         if not each.origin_keys:
@@ -191,7 +191,7 @@ def _list_wanted(
 
 
 def takes_nothing_back(target: Target) -> bool:
-    """Whether no thinking of earlier turns goes back to a target."""
+    """Whether no thinking of earlier turns is sent to a target."""
     rule = target.provider.replay_rule(target.family or target.model)
     return rule.when == "never" and not target.rule.prefix_bound
 

@@ -1,7 +1,7 @@
-"""Who made which thinking: `ThinkingOrigins` remembers it for every reply of a relay, also where its bytes were passed
-on as they came. A client gives thinking back without a word about its maker, and no other provider may read it.
+"""Origins of thinking: `ThinkingOrigins` remembers them for every reply of a relay, also where its bytes were passed
+on unchanged. Clients send thinking back without its origin, and no other provider may read it.
 
-It holds digests alone. A store of records knows the same for longer.
+It stores only digests. A store of records keeps the same facts for longer.
 """
 
 from __future__ import annotations

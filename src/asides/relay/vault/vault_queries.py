@@ -185,7 +185,7 @@ def touch_on_server(numbers: Sequence[int], now: float) -> Queries[None]:
 
 def drop_excess(tenant: str, limits: VaultLimits) -> Queries[int]:
     """Delete the records of a tenant above its limits, the least recently used first; returns how many."""
-    # Writers of the tenant go on meanwhile.
+    # Writers of the tenant continue meanwhile.
     found = yield Query("SELECT id FROM vault_tenants WHERE name = ? FOR NO KEY UPDATE", (digest_name(tenant),))
     if found.first is None:
         return 0

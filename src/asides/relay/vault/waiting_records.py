@@ -21,7 +21,7 @@ from asides.values.fork_guard import call_in_children
 MOST_IN_GROUP = 200
 """The most records of one group."""
 _IDLE_SECONDS = 5.0
-"""After so long without a record the thread ends. The next record starts another one."""
+"""Idle timeout of the thread. The next record starts another one."""
 
 
 class WaitingRecord:

@@ -74,7 +74,7 @@ def _find_code(problem: BaseException) -> str:
 
 
 def describe_problem(problem: BaseException) -> str:
-    """Why a command failed, without the words of the server, which may repeat what it was sent."""
+    """Why a command failed, without the server's text, which may repeat the command."""
     from redis.exceptions import RedisError, ResponseError
     from redis.exceptions import TimeoutError as RedisTimeout
 

@@ -38,7 +38,7 @@ _SCHEMES = ("redis", "rediss", "unix")
 
 
 class RedisDown(Exception):
-    """The server did not answer, or could not do what it was asked. The message holds no URL."""
+    """The server did not answer, or the command failed. The message contains no URL."""
 
 
 class Script:

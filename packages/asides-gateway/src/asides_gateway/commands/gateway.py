@@ -193,7 +193,7 @@ def _read_record(arguments: Namespace) -> KeyRecord:
 def _read_text(option: str, given: str | None) -> str:
     text = (given or "").strip()
     if given and not text and option != "name":
-        # Otherwise the key would silently get a tenant of its own, instead of the one that it should share.
+        # Otherwise the key would silently get its own tenant instead of the shared one.
         raise ConfigError(f"--{option} is empty. Leave it out, or give a text.")
     if len(text) > MAX_NAME or not text.isprintable() or text.startswith(PREFIX):
         raise ConfigError(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PACKAGES = {name: name.replace("_", "-") for name in ("uvicorn", "httptools", "cryptography", "prometheus_client")}
 _METRICS_VARIABLES = ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir")
 _MOST_NAMES = 10
-# A worker takes modules from where its parent did, and none from the current folder.
+# A worker imports modules from its parent's path, not from the current folder.
 _WORKER = """\
 import sys
 line = sys.stdin.buffer.readline()
@@ -91,7 +91,7 @@ def _run_worker(line: bytes) -> int:
     from asides_gateway.worker_processes import WorkerPlan
 
     plan = msgspec.json.decode(line, type=WorkerPlan)
-    # What there is to warn of, the parent has said.
+    # The parent has already printed the warnings.
     source = ServeSettings({**plan.flags, "port": plan.port}, os.environ, None)
     loaded = source.load()
     start_log(loaded.gateway.log)
