@@ -35,8 +35,8 @@ def test_a_missing_and_an_unknown_command_are_usage_errors(capsys: pytest.Captur
     assert err.startswith("usage: asides COMMAND")
     assert main(["aks"]) == 2
     assert capsys.readouterr().err == (
-        "asides: no command is called 'aks'; did you mean ask? To ask a question that begins so, put it in quotes or "
-        "write `asides ask` before it.\n"
+        "asides: no command is called 'aks'; did you mean ask? To ask a question that begins like this, put it in "
+        "quotes or write `asides ask` before it.\n"
     )
     assert main(["config", "--", "x"]) == 2
 

@@ -61,4 +61,4 @@ def test_every_option_is_on_the_page(capsys: pytest.CaptureFixture[str]) -> None
 def test_an_impossible_port_is_a_usage_error(capsys: pytest.CaptureFixture[str], port: str) -> None:
     done = here(capsys, "stage", f"--port={port}")
     assert (done.code, done.out) == (2, "")
-    assert "is no port" in done.err
+    assert "is not a port number" in done.err

@@ -102,7 +102,7 @@ def test_a_copy_that_is_not_clean_ends_with_1_and_nothing_is_overwritten(
     row = {"role": "assistant", "reasoning_content": thought, "content": thought}
     path.write_text(json.dumps(row) + "\n", encoding="utf-8")
     assert main(["audit", str(path), "--fix", str(tmp_path / "out.jsonl")]) == 1
-    assert "1 left, for a person to decide" in capsys.readouterr().out
+    assert "1 left to decide by hand" in capsys.readouterr().out
     assert main(["audit", str(path), "--fix", str(tmp_path / "out.jsonl")]) == 2
     assert "exists already" in capsys.readouterr().err
     assert main(["audit", str(path), "--fix", str(path)]) == 2

@@ -123,7 +123,7 @@ KEYS = {
 def test_a_name_that_is_not_known_gets_the_list_and_the_one_that_was_meant(connect: Run) -> None:
     ended = connect("claud")
     assert ended.code == 2
-    assert f"Did you mean claude? There are {', '.join(CLIENTS)};" in ended.err
+    assert f"Did you mean claude? Known clients: {', '.join(CLIENTS)}." in ended.err
 
 
 def test_no_name_gets_the_list(capsys: Captured) -> None:
@@ -209,7 +209,7 @@ def test_it_writes_the_file_says_so_and_takes_it_back(connect: Run, home: Path) 
     assert (written.code, written.out) == (0, "")
     assert f"wrote {path}:" in written.err
     assert "  model, which had another value" in written.err
-    assert "is as it should be" in connect("codex", "--write").err
+    assert "is already up to date" in connect("codex", "--write").err
     assert "is gone" in connect("codex", "--undo").err
     assert path.read_text() == '# mine\nmodel = "gpt-5"\n'
 

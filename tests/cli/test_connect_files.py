@@ -144,8 +144,8 @@ def test_the_backup_is_of_the_file_before_the_first_change(tmp_path: Path) -> No
     [
         ("json", '{\n  "a": 1\n  "b": 2\n}', r"line 3, column 3: a comma or } is missing"),
         ("toml", "a = 1\nb = = 2\n", r"at line 2, column 5"),
-        ("json", "[1]", "holds no object"),
-        ("json", '{"model_providers": "x"}', "model_providers is no object"),
+        ("json", "[1]", "does not contain a JSON object"),
+        ("json", '{"model_providers": "x"}', "model_providers is not a JSON object"),
     ],
 )
 def test_a_broken_file_is_refused_and_not_touched(tmp_path: Path, form: FileFormat, text: str, problem: str) -> None:

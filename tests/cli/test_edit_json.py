@@ -67,7 +67,7 @@ def test_any_style_of_file_gets_the_value(text: str, after: str) -> None:
         ("{a: 1}", "line 1, column 2: a name in quotes is missing"),
         ("{} {}", "line 1, column 4: something follows the end"),
         ('{"a": 1} /* open', "line 1, column 10: something follows the end"),
-        ('{"a": 1.2.3}', "line 1, column 7: this is no value"),
+        ('{"a": 1.2.3}', "line 1, column 7: this is not a JSON value"),
         ("[" * 500, "line 1, column 102: it is nested too deeply"),
     ],
 )
@@ -77,7 +77,7 @@ def test_a_broken_text_is_refused_with_its_place(text: str, place: str) -> None:
 
 
 def test_a_value_is_no_object_to_add_to() -> None:
-    with pytest.raises(ConfigError, match=r"env is no object in the file\. Change the file by hand"):
+    with pytest.raises(ConfigError, match=r"env is not a JSON object\. Change the file by hand"):
         set_values('{"env": "x"}', {("env", "A"): "b"})
 
 

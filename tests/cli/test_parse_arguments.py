@@ -25,8 +25,8 @@ from tests.cli.children import MODEL, asides, here, only_body
         ("ask --xyzzy hi", "`asides ask` has no option --xyzzy"),
         ("ask -z hi", "`asides ask` has no option -z; words that begin with - come after --"),
         ("stage --prot 1", "`asides stage` has no option --prot; did you mean --port?"),
-        ("gateway", "`asides gateway` is followed by what to do: key, usage, export or import"),
-        ("store", "`asides store` is followed by what to do: migrate or check"),
+        ("gateway", "`asides gateway` needs an action: key, usage, export or import"),
+        ("store", "`asides store` needs an action: migrate or check"),
         ("providers a b", "unexpected arguments: b"),
         ("chat vllm:qwen3", "unexpected arguments: vllm:qwen3; for a model, write -m vllm:qwen3"),
     ],
@@ -103,7 +103,7 @@ def test_a_first_word_that_is_plainly_a_model_is_the_model(
 ) -> None:
     model, question, err = ask_words(stage, capsys, "vllm:qwen3-8b", "Why", "so?")
     assert (model, question) == ("qwen3-8b", "Why so?")
-    assert err.startswith("asking vllm:qwen3-8b, as the first word says; -- before it")
+    assert err.startswith("asking vllm:qwen3-8b, as the first word says; put -- before it")
     assert ask_words(stage, capsys, "-q", "vllm:qwen3-8b", "Why?") == ("qwen3-8b", "Why?", "")
 
 

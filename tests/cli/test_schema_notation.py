@@ -61,8 +61,11 @@ def test_fields_become_a_schema_that_strict_modes_take(text: str, schema: dict[s
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name, age itn", "--schema, character 11: 'itn' is no type of the field 'age'; did you mean int?"),
-        ("name\nage itn", "--schema, line 2, character 5: 'itn' is no type of the field 'age'; did you mean int?"),
+        ("name, age itn", "--schema, character 11: 'itn' is not a valid type for the field 'age'; did you mean int?"),
+        (
+            "name\nage itn",
+            "--schema, line 2, character 5: 'itn' is not a valid type for the field 'age'; did you mean int?",
+        ),
         ("a, 1b", "--schema, character 4: '1b' is not a field name: a name begins with a letter."),
         ("a, b int, a", "--schema, character 11: the field 'a' comes twice."),
         ("a list[int", "--schema, character 11: a ] is missing here."),

@@ -167,7 +167,7 @@ def test_a_standby_is_told_by_the_doctor(setup: Setup) -> None:
         assert check(url).is_read_only
         (found,) = check_servers(url, None)
         assert not found.is_sound
-        assert "takes no changes: it is read-only. " in found.text
+        assert "answers, but it is read-only. " in found.text
     finally:
         setup.server._command("ALTER ROLE owner RESET default_transaction_read_only")
     assert check_servers(url, None)[0].is_sound

@@ -23,7 +23,7 @@ from asides.flows.reply_fields import is_answered
 from asides.values.errors import ConfigError
 from asides.values.json_form import to_json_value, write_json
 
-# Every row begins so, which tells a torn row from a file of somebody else.
+# The start of every row: distinguishes a torn row from a file that is not ours.
 _START = b'{"index": '
 # The fields of a row that are not those of the answer.
 _ROW_FIELDS = ("index", "id", "fingerprint", "row")
@@ -32,7 +32,7 @@ _ROW_FIELDS = ("index", "id", "fingerprint", "row")
 def encode_row(question: Question, fields: dict[str, Any]) -> dict[str, Any]:
     """The row of one answer: which question it was, the fields of the reply or the error, and the question's own."""
     named = {"index": question.index, "id": question.id, "fingerprint": question.fingerprint}
-    # The id of a row is that of its question: by it a run goes on. That of the reply has another name.
+    # A row has the id of its question, by which a run resumes. The id of the reply has another name.
     row: dict[str, Any] = {**named, **{"response_id" if name == "id" else name: fields[name] for name in fields}}
     return {**row, "row": question.rest} if question.rest else row
 
@@ -97,7 +97,7 @@ class AnswerFile:
             self._kept.setdefault(fingerprint, fields)
 
     def write(self, question: Question, fields: dict[str, Any]) -> None:
-        """Append the row of one answer, whole, and hand it to the system at once."""
+        """Append the row of one answer, whole, and hand it to the system immediately."""
         self._keep(question.fingerprint, fields)
         plain = to_json_value(encode_row(question, fields))  # A question may hold NaN, which no other program reads.
         if self._file is None:
@@ -109,7 +109,7 @@ class AnswerFile:
             while data:
                 data = data[self._file.write(data) :]
         except BrokenPipeError:
-            raise  # Nobody reads on, which is no error.
+            raise  # The reader closed the pipe, which is not an error.
         except OSError as error:
             reason = f"-o {self._path} cannot be written: {error.strerror}.{self.advice}"
             raise OSError(error.errno, reason.removesuffix(".")) from None

@@ -60,7 +60,7 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
         name = "help"
     if name in COMMANDS or (_WORD.fullmatch(name) and name in list_commands()):
         return _run_command(name, arguments[1:], terminal)
-    if name == "clean":  # Was a command, and is no question.
+    if name == "clean":  # A former command, not a question.
         terminal.print_error("`asides clean FILE` is now `asides doctor FILE --clean`.")
         return Exit.USAGE
     if name in EXTRAS:
@@ -75,8 +75,8 @@ def _run(arguments: list[str], terminal: Terminal) -> int:
         return Exit.USAGE
     if (command := _find_meant_command(name)) is not None:
         terminal.print_error(
-            f"no command is called {name!r}; did you mean {command}? To ask a question that begins so, put it in "
-            "quotes or write `asides ask` before it."
+            f"no command is called {name!r}; did you mean {command}? To ask a question that begins like this, put it "
+            "in quotes or write `asides ask` before it."
         )
         return Exit.USAGE
     return _run_command("ask", arguments, terminal, is_bare=True)
@@ -145,8 +145,8 @@ _LONG_WORD = 7
 def _find_meant_command(word: str) -> str | None:
     """The command that a single word is a misspelling of; None when it is the beginning of a question.
 
-    One letter is wrong, missing or too much, or two are swapped; in a long word, twice. Who mistypes a command seldom
-    misses its first letter, so `what` is no `chat`.
+    One letter is wrong, missing or too much, or two are swapped; in a long word, twice. Typos rarely change the
+    first letter of a command, so `what` does not match `chat`.
     """
     if not _WORD.fullmatch(word):
         return None

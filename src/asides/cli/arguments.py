@@ -93,7 +93,7 @@ def _add_each(parser: argparse.ArgumentParser) -> None:
         help='ask every question of a file: one JSON text, or object such as {"prompt": …}, a line (.txt: plain '
         "lines); `-` reads standard input",
     )
-    many.add_argument("--concurrency", type=int, metavar="N", help="how many are asked at once (default: 8)")
+    many.add_argument("--concurrency", type=int, metavar="N", help="parallel requests (default: 8)")
     many.add_argument(
         "-o",
         "--output",
@@ -159,9 +159,9 @@ def _declare_history(parser: argparse.ArgumentParser) -> None:
         help="the format of export: json, our own, which Conversation.load reads (default); markdown; or messages as "
         "openai, anthropic or responses have them",
     )
-    parser.add_argument("-n", "--limit", type=int, metavar="N", help="at most so many conversations or messages")
+    parser.add_argument("-n", "--limit", type=int, metavar="N", help="at most N conversations or messages")
     parser.add_argument("--all", action="store_true", help="rm: delete every conversation")
-    parser.add_argument("-y", "--yes", action="store_true", help="rm: delete without a question")
+    parser.add_argument("-y", "--yes", action="store_true", help="rm: delete without asking")
     _add_quiet(parser)
 
 
@@ -251,14 +251,14 @@ def _add_rows(parser: argparse.ArgumentParser) -> None:
     rows.add_argument("--show", type=int, default=0, metavar="N", help="show the content of N rows of each verdict")
     rows.add_argument("--stats", action="store_true", help="add lengths and shares to the report, by model and day")
     rows.add_argument("--stats-page", metavar="FILE", help="write these statistics as an HTML page with plots")
-    rows.add_argument("--processes", type=int, default=1, metavar="N", help="how many processes work (default: 1)")
+    rows.add_argument("--processes", type=int, default=1, metavar="N", help="number of processes (default: 1)")
     rows.add_argument(
         "--via", choices=("ray",), help="separate files and folders on a Ray cluster; -o names a folder for the results"
     )
     rows.add_argument(
         "--ray-address", metavar="ADDRESS", help="--via ray: the cluster (default: RAY_ADDRESS, or local)"
     )
-    rows.add_argument("--actors", type=int, metavar="N", help="--via ray: so many actors (default: one for each CPU)")
+    rows.add_argument("--actors", type=int, metavar="N", help="--via ray: number of actors (default: one for each CPU)")
     rows.add_argument("--input-format", metavar="FORMAT", help="jsonl, json, csv or parquet, if the name does not say")
     rows.add_argument("--output-format", metavar="FORMAT", help="the same for the output")
 
@@ -278,7 +278,9 @@ def _declare_audit(parser: argparse.ArgumentParser) -> None:
         "--position", choices=("auto", "leading", "anywhere"), default="auto", help="where in an answer tags count"
     )
     parser.add_argument("--places", type=int, default=20, metavar="N", help="how many places to list (default: 20)")
-    parser.add_argument("--show", type=int, default=0, metavar="N", help="also print what N places of each kind hold")
+    parser.add_argument(
+        "--show", type=int, default=0, metavar="N", help="also print the content of N places of each kind"
+    )
     parser.add_argument(
         "--fix", metavar="OUT", help="write a cleaned copy to this file; of several files, to this folder"
     )
@@ -313,10 +315,10 @@ def _declare_config(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=("get", "set", "unset", "trust", "untrust"),
         help="get, set, unset: one setting, written to your own file; trust: let ./asides.toml set everything, as long "
-        "as it does not change; untrust: take that back",
+        "as it does not change; untrust: undo that",
     )
     parser.add_argument("words", nargs="*", metavar="NAME [VALUE]", help="the setting, such as timeouts.idle")
-    parser.add_argument("-y", "--yes", action="store_true", help="trust without a question")
+    parser.add_argument("-y", "--yes", action="store_true", help="trust without asking")
     _add_json(parser, "print JSON")
 
 

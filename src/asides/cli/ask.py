@@ -138,6 +138,6 @@ def _keep(
     try:
         keep_unnamed(conversation, client, os.environ, all_of_them=settings.keep_conversations == "all")
     except (AsidesError, OSError) as error:
-        # Nobody asked for it by default, and not every machine has a folder for it.
+        # It is on by default, and not every machine has a folder for it.
         if settings.origin("keep_conversations") != "default" or settings.store is not None:
             terminal.print_note(f"warning: the question is not kept: {error}")

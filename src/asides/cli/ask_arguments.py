@@ -92,7 +92,7 @@ def add_call(parser: argparse.ArgumentParser, *, show: str = _SHOW, hide: str = 
     prompt.add_argument("--top-p", type=float, metavar="X", help="nucleus sampling: use only the likeliest tokens")
     prompt.add_argument("--stop", action="append", metavar="TEXT", help="end the answer at this text; repeatable")
     prompt.add_argument("--seed", type=int, metavar="N", help="seed of the sampling")
-    prompt.add_argument("--extra", metavar="JSON", help="an object to merge into the request body, last of all")
+    prompt.add_argument("--extra", metavar="JSON", help="an object to merge into the request body last")
     request = parser.add_argument_group("request")
     request.add_argument("--no-stream", action="store_true", help="receive the answer in one piece")
     request.add_argument("--timeout", type=float, metavar="SECONDS", help="seconds to wait for the next bytes")

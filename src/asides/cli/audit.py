@@ -39,7 +39,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     tags = None if arguments.tags is None else [(opening, closing) for opening, closing in arguments.tags]
     settings = make_settings(tags, arguments.position, arguments.model)
     if arguments.places < 0 or arguments.show < 0:
-        raise ConfigError("--places and --show take 0 or more. Pass such a number.")
+        raise ConfigError("--places and --show must be 0 or more.")
     audit = _Audit(settings, arguments.places, arguments.show)
     files = list(list_files(arguments.paths))
     copies = _name_copies(arguments.paths, files, arguments.fix)
@@ -153,7 +153,7 @@ class _Audit:
             left = sum(report.left for report in self.reports)
             yield ""
             yield f"the copy in {escape_controls(fix)} is without {self.found - left:,} of them" + (
-                f"; {left:,} left, for a person to decide" if left else ""
+                f"; {left:,} left to decide by hand" if left else ""
             )
 
 

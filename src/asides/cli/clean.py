@@ -17,7 +17,7 @@ def clean_history(arguments: Namespace, terminal: Terminal) -> int:
     """Print the history on stdout, or write it to the file of --fix. What was removed goes to stderr."""
     given = (arguments.to, arguments.origin, arguments.base_url, arguments.thinking)
     if any(value is not None for value in given) or arguments.other_account or arguments.json:
-        raise ConfigError("--clean takes no other option but --fix and -q. Leave them out.")
+        raise ConfigError("--clean allows only --fix and -q. Leave the other options out.")
     if arguments.file is None:
         raise ConfigError("there is no history. Name its file; `-` reads standard input.")
     with open_chunks(arguments.file) as chunks:
@@ -42,4 +42,4 @@ def _describe(cleaned: CleanedHistory) -> str:
     removed = f"{cleaned.envelopes} envelope(s) removed"
     if not cleaned.thoughts:
         return removed
-    return f"{removed}, {cleaned.thoughts} of them with its thinking, which no provider takes back without a seal"
+    return f"{removed}, {cleaned.thoughts} of them with its thinking, which providers refuse without a seal"

@@ -147,7 +147,7 @@ def _trust(arguments: Namespace, terminal: Terminal) -> int:
         terminal.print_info("nothing was recorded.")
         return Exit.DONE
     record = trust(os.environ, file)
-    terminal.print_info(f"trusted until it changes; recorded in {record}. `asides config untrust` takes it back.")
+    terminal.print_info(f"trusted until it changes; recorded in {record}. `asides config untrust` undoes it.")
     return Exit.DONE
 
 

@@ -87,7 +87,7 @@ def set_setting(name: str, text: str, terminal: Terminal) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ConfigError(f"the value of {name} is no text. Nothing was changed.") from None
+        raise ConfigError(f"the value of {name} is not valid text. Nothing was changed.") from None
     path = find_user_file()
     with _hold_lock(path):
         before = _read(path)

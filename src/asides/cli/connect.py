@@ -82,8 +82,8 @@ def _find_client(name: str | None) -> KnownClient:
     near = find_near_name(name.lower(), CLIENTS)
     meant = "" if near is None else f" Did you mean {near}?"
     raise ConfigError(
-        f"no client is called {escape_controls(name)!r} here.{meant} There are {names}; whatever speaks OpenAI's or "
-        "Anthropic's API is set up as openai or anthropic."
+        f"unknown client {escape_controls(name)!r}.{meant} Known clients: {names}. For any other client of OpenAI's or "
+        "Anthropic's API, use openai or anthropic."
     )
 
 
@@ -114,11 +114,13 @@ def _find_url(settings: Settings) -> str:
 def _find_key(arguments: Namespace, settings: Settings) -> Value:
     if arguments.key is not None:
         if not arguments.key.strip() or not (arguments.key.isascii() and arguments.key.isprintable()):
-            raise ConfigError("--key is empty, or has characters that no header carries.")
+            raise ConfigError("--key is empty, or has characters that are not allowed in a header.")
         return str(arguments.key)
     if arguments.key_env is not None:
         if not _VARIABLE.fullmatch(arguments.key_env):
-            raise ConfigError("--key-env names the variable that holds the key, such as ASIDES_GATEWAY_KEY; no key.")
+            raise ConfigError(
+                "--key-env takes the name of the variable with the key, such as ASIDES_GATEWAY_KEY, not the key itself."
+            )
         return FromVariable(arguments.key_env)
     for name in (KEY_VARIABLE, settings.gateway.key_env):
         if name and os.environ.get(name, "").strip():
@@ -147,7 +149,7 @@ def _choose_models(
         known = list_known_models(builder)
         model = known[0].id if known else None
         if model is not None and not arguments.undo:
-            terminal.print_note(f"no model is named, so it is {model}; another one: --model PROVIDER:MODEL")
+            terminal.print_note(f"no model is named; using {model}. Change it with --model PROVIDER:MODEL")
     return model, arguments.small_model or model
 
 
@@ -285,7 +287,7 @@ def _change_files(arguments: Namespace, setup: Setup, terminal: Terminal) -> Non
 
 def _describe_written(written: Written, *, is_undone: bool) -> list[str]:
     if not written.changes:
-        return [f"{written.path} is as it should be."]
+        return [f"{written.path} is already up to date."]
     if written.is_removed:
         return [f"removed {written.path}: it held nothing else."]
     lines = [f"{'restored' if is_undone else 'wrote'} {written.path}:"]

@@ -80,7 +80,7 @@ def write_file(file: ConfigFile) -> Written:
 
 
 def restore_file(file: ConfigFile) -> Written:
-    """Take the values out again. A value that the file had before comes back; what others changed since then stays."""
+    """Remove the values. A value that the file had before is restored; later changes by others stay."""
     what = f"the file {file.path}"
     with _hold_lock(what):
         text = _read(file.path)
@@ -157,14 +157,16 @@ def _read(path: Path) -> str | None:
     try:
         return content.decode()
     except UnicodeDecodeError as problem:
-        raise ConfigError(f"{path} is no text: byte {problem.start} is not UTF-8. Nothing was changed.") from None
+        raise ConfigError(
+            f"{path} is not a text file: byte {problem.start} is not UTF-8. Nothing was changed."
+        ) from None
 
 
 def _read_backup(path: Path) -> str | None:
     """The file as it was before the first change; None if none is kept. It is read before anything is changed."""
     if path.is_symlink():
-        # We make none: whoever did wants the file copied to another place, or another one taken for it.
-        raise ConfigError(f"{path} is a link, and no copy that we made. Nothing was changed. Remove it.")
+        # We never create links: this one would move the copy elsewhere, or pass off another file as it.
+        raise ConfigError(f"{path} is a link, not a copy made by asides. Nothing was changed. Remove it.")
     return _read(path)
 
 
@@ -176,7 +178,7 @@ def _parse(text: str, file: ConfigFile) -> Any:
             f"{file.path} cannot be read: {str(problem).rstrip('.')}. Nothing was changed. Repair it there."
         ) from None
     if not isinstance(document, dict):
-        raise ConfigError(f"{file.path} holds no object, so nothing can be added. Nothing was changed.")
+        raise ConfigError(f"{file.path} does not contain a JSON object. Nothing was changed.")
     return document
 
 

@@ -28,7 +28,7 @@ from asides.values.reply import Reply
 
 
 def run(arguments: Namespace, terminal: Terminal) -> int:
-    """Print the answer on stdout and the thinking apart; return the exit code of the live call."""
+    """Print the answer on stdout and the thinking on stderr; return the exit code of the live call."""
     settings = read_settings(terminal, show_reasoning_thinking=arguments.show_thinking)
     dialect, file = _read_dialect_and_file(arguments)
     row = _find_row(arguments.provider, settings)

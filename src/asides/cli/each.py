@@ -1,4 +1,4 @@
-"""`asides ask --each FILE`: every question of a file, some at once, one JSON line for each answer.
+"""`asides ask --each FILE`: every question of a file, several in parallel, one JSON line for each answer.
 
 A stopped run resumes: questions that are answered in the output are not asked again.
 """
@@ -39,7 +39,7 @@ _USUAL_CONCURRENCY = 8
 
 
 def run_each(arguments: Namespace, terminal: Terminal) -> int:
-    """Ask every question and return the exit code. Ctrl-C leaves whole rows, and the same command goes on."""
+    """Ask every question and return the exit code. Ctrl-C leaves whole rows, and the same command resumes."""
     _check_arguments(arguments)
     config = read_call_config(arguments, terminal)
     batch = OpenQuestions(_USUAL_CONCURRENCY if arguments.concurrency is None else arguments.concurrency)

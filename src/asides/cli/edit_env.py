@@ -23,7 +23,7 @@ def parse_env(text: str) -> dict[str, str]:
 
 
 def set_variables(text: str, values: Mapping[str, str]) -> str:
-    """The text with these variables. A line that sets one is changed where it stands; new ones come last."""
+    """The text with these variables. Existing lines are changed in place; new ones are appended."""
     for name, value in values.items():
         found = [each for each in _find_statements(text) if each["name"] == name]
         if not found:

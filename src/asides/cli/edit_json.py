@@ -38,11 +38,11 @@ class _Node(NamedTuple):
     last_end: int = 0
     """Where the last member of an object ends."""
     has_comma: bool = False
-    """Whether a comma stands behind the last member."""
+    """Whether a comma follows the last member."""
 
 
 def parse_json(text: str) -> Any:
-    """The value of a text, of which nothing but blanks and comments is {}. Raises a ConfigError with the place."""
+    """The value of a text; {} if it has only blanks and comments. Raises a ConfigError with the place."""
     return _read(text).value
 
 
@@ -78,7 +78,7 @@ def _set(text: str, path: Path, value: Any) -> str:
     node = root
     for depth, part in enumerate(path):
         if node.members is None:
-            raise ConfigError(f"{'.'.join(path[:depth]) or 'the whole of it'} is no object in the file. {_BY_HAND}")
+            raise ConfigError(f"{'.'.join(path[:depth]) or 'the whole file'} is not a JSON object. {_BY_HAND}")
         if part not in node.members:
             changed = _insert(text, node, part, _nest(path[depth + 1 :], value), depth + 1)
             break
@@ -217,7 +217,7 @@ def _read_value(text: str, place: int, depth: int) -> _Node:
     try:
         return _Node(place, found.end(), json.loads(found.group()))
     except ValueError:
-        raise _refuse(text, place, "this is no value") from None
+        raise _refuse(text, place, "this is not a JSON value") from None
 
 
 def _read_object(text: str, start: int, depth: int) -> _Node:

@@ -1,6 +1,6 @@
 """`asides history`: lists, shows, searches, exports, renames and deletes the saved conversations.
 
-They are the log of the command line: there is no other.
+They are the only log of the command line.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SNIPPET = 60
 def run(arguments: Namespace, terminal: Terminal) -> int:
     """Run the action."""
     if arguments.limit is not None and arguments.limit < 1:
-        raise ConfigError("-n is below one; it is how many to print.")
+        raise ConfigError("-n must be at least 1.")
     # Also says what is ignored, such as a store that a file of this folder names.
     settings = read_settings(terminal)
     with open_store(os.environ, create=False) as store:
@@ -69,7 +69,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
 
 def _list(store: DatabaseStore, arguments: Namespace, terminal: Terminal) -> int:
     if arguments.words:
-        raise ConfigError(f"list takes no name. Run `asides history show {arguments.words[0]}` prints one.")
+        raise ConfigError(f"list takes no name. Print one with `asides history show {arguments.words[0]}`.")
     infos = store.list_infos(arguments.limit)
     if arguments.json:
         print_json(terminal, [_encode_info(info) for info in infos])
@@ -319,7 +319,7 @@ def _load(store: DatabaseStore, arguments: Namespace) -> ConversationSnapshot:
         raise ConfigError(f"{arguments.action} takes one name. Put a name with blanks in quotes.")
     names = arguments.words or store.names()[:1]
     if not names:
-        raise ConfigError("no conversation is saved. Run `--conversation NAME` with ask or chat saves one.")
+        raise ConfigError("no conversation is saved. Save one with `--conversation NAME` of ask or chat.")
     saved = store.load(names[0])
     if saved is None:
         raise _build_name_error(names[0], store)

@@ -82,7 +82,7 @@ def _read_piped_file() -> Part:
 
     data = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
     if not data:
-        raise ConfigError("-f - attaches what is piped in, and nothing is. Pipe a file in once, or name one.")
+        raise ConfigError("-f - attaches piped input, but nothing is piped in. Pipe in a file, or name one.")
     return read_attachment(data, "-f -")
 
 
@@ -242,7 +242,9 @@ def _load_tools(reference: str) -> list[Runnable]:
         return [_get_tool(module, place, name)]
     found = [value for value in vars(module).values() if isinstance(value, FunctionTool)]
     if not found:
-        raise ConfigError(f"{place} marks nothing with @asides.tool. Mark a function, or name one as {place}:NAME.")
+        raise ConfigError(
+            f"{place} has no function marked with @asides.tool. Mark a function, or name one as {place}:NAME."
+        )
     return list(found)
 
 
@@ -273,9 +275,7 @@ def _load_module(place: str) -> ModuleType:
     except ConfigError:
         raise
     except SystemExit:
-        raise ConfigError(
-            f"the tools of {place} cannot be loaded: loading it ends the program. Remove the exit."
-        ) from None
+        raise ConfigError(f"the tools of {place} cannot be loaded: they exit the program. Remove the exit.") from None
     except Exception as error:  # noqa: BLE001 - it is the user's code, and its error is for the user to see
         raise ConfigError(f"the tools of {place} cannot be loaded: {type(error).__name__}: {error}.") from None
 

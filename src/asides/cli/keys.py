@@ -77,7 +77,7 @@ def read_stored_keys(terminal: Terminal) -> dict[str, str]:
 
 def _refuse_words(arguments: Namespace) -> None:
     if arguments.name is not None:
-        raise ConfigError(f"`asides keys {arguments.action or 'list'}` takes no further words.")
+        raise ConfigError(f"`asides keys {arguments.action or 'list'}` takes no more arguments.")
 
 
 # --- set --------------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def _find_row(name: str, rows: Sequence[Provider], *, any_name: bool) -> Provide
             return _GATEWAY
         if any_name:
             return Provider(name=name)
-        raise UnknownProvider(f"{problem} A row that only your code has: add --any-name.") from None
+        raise UnknownProvider(f"{problem} Add --any-name if only your code defines it.") from None
 
 
 def _read_input(row: Provider) -> str:
@@ -192,7 +192,7 @@ def _remove(arguments: Namespace, path: Path, terminal: Terminal) -> None:
     _change(path, remove)
     terminal.print_info(f"removed the key for {name} from {path}.")
     if (origin := locate_key(_find_row(name, (), any_name=True))) is not None:
-        terminal.print_info(f"note: there is still one from elsewhere: {origin}.")
+        terminal.print_info(f"note: a key is still set elsewhere: {origin}.")
 
 
 def _list(arguments: Namespace, path: Path, terminal: Terminal) -> None:

@@ -18,7 +18,7 @@ _NARROWEST = 6
 
 
 def find_width(terminal: Terminal) -> int | None:
-    """The columns of the terminal; None where stdout is none, and lines may have any length."""
+    """The columns of the terminal; None if stdout is not a terminal: lines may have any length."""
     return max(shutil.get_terminal_size().columns, 20) if terminal.out_is_terminal else None
 
 
@@ -51,7 +51,7 @@ def pad(text: str, width: int) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """The text on one line of at most this width; an ellipsis stands for its end."""
+    """The text on one line of at most this width; an ellipsis replaces its end."""
     if measure(text) <= width:
         return text
     used = 0

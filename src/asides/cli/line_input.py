@@ -32,7 +32,7 @@ HISTORY_FILE = "input-history.jsonl"
 _MOST_ENTRIES = 1000
 _LONGEST_ENTRY = 10_000
 _MOST_BYTES = 2 * 1024 * 1024
-# A terminal delivers a pasted text at once, and nobody types the next line so soon.
+# A terminal delivers pasted text in one piece; typed lines do not follow each other this quickly.
 _PASTE_SECONDS = 0.05
 _TYPED_SECONDS = 0.25
 
@@ -95,7 +95,7 @@ class LineReader:
         return input()
 
     def _read_rest(self, first: str) -> str:
-        """The other lines of a pasted text, until a line that someone typed."""
+        """The other lines of a pasted text, until a typed line."""
         lines = [first]
         while True:
             started = time.monotonic()

@@ -109,7 +109,7 @@ class MarkdownWriter:
                 self._take_line(line)
 
     def end(self) -> None:
-        """Finish the open block, and begin anew."""
+        """Finish the open block, and reset."""
         if self._open:
             self._lines.append("".join(self._open))
         self._open, self._indent = [], []
@@ -177,7 +177,7 @@ class MarkdownWriter:
             self._lines = rest
 
     def _finish_block(self, rest: str = "", *, joins: bool = False) -> None:
-        """Replace the open block by its rendered form. `rest` stands on the screen behind it, and begins the next
+        """Replace the open block by its rendered form. `rest` follows it on the screen, and begins the next
         block, which continues this one if it `joins`.
         """
         lines, self._lines = self._lines, []
@@ -196,7 +196,7 @@ class MarkdownWriter:
             # It has left the screen in part, or cannot be rendered: it stays, and so does the rest.
             self._screen = screen.begin_anew(rest)
         elif rendered is None or (not rest and screen.shown.rstrip("\n") == f"{gap}{rendered}".rstrip("\n")):
-            # It stays for that reason, or since nothing in it changes: no repaint.
+            # Unchanged, or not repaintable: leave it.
             self._terminal.write_rendered("" if screen.column == 0 else "\n")
             self._joins = screen.shown.endswith("\n\n")
         else:
@@ -239,7 +239,7 @@ def _measure() -> _Size:
 
 
 class _Screen:
-    """The open block as it stands on the screen: wrapped here, so that the number of its rows is known."""
+    """The open block on the screen: wrapped here, so that the number of its rows is known."""
 
     def __init__(self) -> None:
         self.size = _measure()
@@ -261,7 +261,7 @@ class _Screen:
 
     @property
     def shown(self) -> str:
-        """The text as it stands there."""
+        """The text on the screen."""
         return "\n".join([*self._rows, "".join(self._row).rstrip(" ")])
 
     @property
@@ -282,14 +282,14 @@ class _Screen:
         return f"\r\x1b[{len(self._rows)}A\x1b[J" if self._rows else "\r\x1b[K"
 
     def begin_anew(self, text: str) -> _Screen:
-        """The screen of this text, which stands at the end of this one and began a row."""
+        """A new screen with this text, which is at the end of this one and began a row."""
         screen = _Screen()
         screen.size = self.size
         screen.add(text)
         return screen
 
     def add(self, text: str) -> str:
-        """What to write so that this text stands behind the rest."""
+        """What to write to append this text."""
         written: list[str] = []
         if self.gap:
             self.gap = False

@@ -24,7 +24,7 @@ from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError
 
 _OPTION = "--mcp"
-# What errors of the library call them, and where they stand for a user of the command line.
+# Names in the library's errors, and where a user of the command line sets them.
 _PLACES = {
     "start_timeout=": "start_timeout in [mcp.NAME] of asides.toml",
     "headers=": "headers in [mcp.NAME] of asides.toml",
@@ -159,7 +159,7 @@ def _build(name: str, table: object, where: str, kind: type[ServerTable]) -> Mcp
     try:
         read = msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where} is no MCP server: {error}.") from None
+        raise ConfigError(f"{where} is not a valid MCP server: {error}.") from None
     if (read.command is None) == (read.url is None):
         raise ConfigError(f"{where} needs a command or a url, and not both.")
     declared = getattr(read, "type", None)

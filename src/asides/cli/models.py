@@ -129,7 +129,7 @@ def format_rules(rules: Iterable[ModelRule], width: int | None = None, *, indent
         )
         for rule in rules
     ]
-    # The dates stand with the sources.
+    # The dates are with the sources.
     table = [row[:-1] if narrow else row for row in (_RULE_HEAD, *lines)]
     return wrap_columns(table, width, indent=indent)
 
@@ -175,7 +175,7 @@ def _refresh(named: str | None, arguments: Namespace, terminal: Terminal) -> int
     if only:
         models = tuple(model for model in models if model.id == only)
         if not models:
-            terminal.print_error(f"{row.name} does not list {only}. It may still know it, under an alias.")
+            terminal.print_error(f"{row.name} does not list {only}. It may still accept it, under an alias.")
             return Exit.REJECTED
     if arguments.json:
         print_json(terminal, [_encode_offer(row, model) for model in models])

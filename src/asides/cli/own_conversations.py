@@ -1,7 +1,7 @@
 """The names of the conversations that this user had last, in a file of the state folder: for a store that others share.
 
-`--continue` goes on with the last one of these, and a question without a name replaces the one before only if it is
-one of these: those of others are not touched.
+`--continue` continues the last of these, and a question without a name replaces the previous one only if it is one of
+these: other users' conversations are not touched.
 """
 
 from __future__ import annotations

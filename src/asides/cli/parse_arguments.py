@@ -68,7 +68,7 @@ class Parser(argparse.ArgumentParser):
         elif (wrong := _WRONG_CHOICE.search(message)) is not None:
             message += _suggest_choice(wrong[1], re.findall(r"[\w-]+", wrong[2]))
         elif message.startswith(_NO_ACTION):
-            message = f"`{self.prog}` is followed by what to do: {self._list_actions()}"
+            message = f"`{self.prog}` needs an action: {self._list_actions()}"
         from asides.values.errors import redact_keys
 
         self.exit(Exit.USAGE, f"asides: {redact_keys(message)}\nTry `{self.prog} --help`.\n")
@@ -79,7 +79,7 @@ class Parser(argparse.ArgumentParser):
         return " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
     def _explain_unknown(self, arguments: str) -> str:
-        """What is wrong with arguments that argparse does not know; for an option, the one that was meant."""
+        """The error for arguments that argparse does not know; for an option, with the likely intended one."""
         option = next((word for word in arguments.split() if word.startswith("-")), None)
         known = self._option_string_actions
         if option is None:
@@ -198,7 +198,7 @@ def format_option_help(parser: argparse.ArgumentParser, action: argparse.Action)
 
 ENVIRONMENT = (
     ("ASIDES_…", "settings, such as ASIDES_MODEL; `asides config` lists them"),
-    ("ASIDES_CONFIG", "the settings file to read instead of those that are found"),
+    ("ASIDES_CONFIG", "the settings file to read instead of the ones found"),
     ("ASIDES_STATE", "the folder of saved conversations and of the input history"),
     ("ASIDES_STAGE=1", "send every request to an offline server; needs no key"),
     ("ASIDES_DEBUG=1", "show tracebacks"),

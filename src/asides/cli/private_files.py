@@ -31,7 +31,7 @@ def write_private_file(path: Path, content: bytes, what: str) -> None:
     try:
         make_private_folder(folder)
         if is_open_to_others(folder.stat()):
-            raise ConfigError(f"others may write to {folder}, so a file there is worth nothing. Run chmod o-w it.")
+            raise ConfigError(f"others may write to {folder}, so its files cannot be trusted. Run chmod o-w it.")
         old = _read_status(target)
         replace_file(target, content, None if old is None else partial(_take_over, old))
     except OSError as problem:
@@ -65,7 +65,7 @@ def _read_status(path: Path) -> os.stat_result | None:
 
 @contextmanager
 def hold_lock(path: Path, what: str) -> Generator[None]:
-    """Hold the lock of a file while it is read and written, so that two commands at once lose nothing.
+    """Hold the lock of a file while it is read and written, so that concurrent commands lose nothing.
 
     The lock is an empty file beside it. It ends with the process, however that ends.
     """
@@ -79,7 +79,7 @@ def hold_lock(path: Path, what: str) -> Generator[None]:
         deadline = time.monotonic() + _LOCK_SECONDS
         while not try_lock(handle):
             if time.monotonic() > deadline:
-                raise ConfigError(f"{what} is in use by another command. End that one, and try again.")
+                raise ConfigError(f"{what} is in use by another command. Stop it, and try again.")
             time.sleep(_POLL_SECONDS)
         yield
     finally:

@@ -1,4 +1,4 @@
-"""`asides probe`: finds out how an unknown server thinks, and prints a row for it.
+"""`asides probe`: detects how an unknown server returns thinking, and prints a provider entry for it.
 
 The report is a settings file on stdout; each request is shown on stderr before it is sent.
 """
@@ -54,7 +54,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     except KeyboardInterrupt:
         if last:
             _print_report(last[0], arguments, terminal)
-        terminal.print_note("(interrupted: this is what was known by then)")
+        terminal.print_note("(interrupted: partial results)")
         return Exit.INTERRUPTED
     _print_report(report, arguments, terminal)
     if report.row is None:
@@ -92,7 +92,7 @@ def _warn(arguments: Namespace, call: ProbeCall, terminal: Terminal) -> None:
 def _confirm(call: ProbeCall, terminal: Terminal) -> bool:
     terminal.print_info(
         f"at most {call.most} small requests go to {escape_controls(call.base_url)}"
-        f"{'' if call.counts_all else ', beside those that find nothing at their address'}, each with at most "
+        f"{'' if call.counts_all else ', not counting those that find no endpoint'}, each with at most "
         f"{call.max_tokens} tokens of output or somewhat more; they may cost a little. --dry-run shows them. "
         "send them? [y]es, [n]o"
     )
@@ -129,8 +129,8 @@ def _print_plan(call: ProbeCall, arguments: Namespace, terminal: Terminal) -> in
         if step.body is not None:
             terminal.write_answer(f"{_write_body(step.body)}\n")
     terminal.print_note(
-        "(nothing was sent. These requests go to a server that has chat completions, thinks unless it is told not to, "
-        "and refuses nothing; other answers lead to other requests, and never to more than "
+        "(nothing was sent. These requests are for a server that has chat completions, thinks by default, and refuses "
+        "nothing; other answers lead to other requests, but never to more than "
         f"{call.most} that are answered)"
     )
     return Exit.DONE

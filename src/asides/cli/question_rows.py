@@ -45,7 +45,7 @@ def open_questions(path: str, fill_prompt: FillPrompt | None = None) -> Generato
     """The questions, read as they are taken. `fill_prompt`: puts each into the prompt of a template."""
     if path == STDIN:
         if sys.stdin is None or sys.stdin.isatty():
-            raise ConfigError("--each - reads questions from standard input, and nothing is piped in.")
+            raise ConfigError("--each - reads questions from standard input, but nothing is piped in.")
         yield (question.fill(fill_prompt) for question in read_lines(sys.stdin.buffer, "--each standard input"))
         return
     try:

@@ -1,4 +1,4 @@
-"""`read_time`: a time as someone writes it in an option: a span before or after now, such as 30d, or a date."""
+"""`read_time`: a time as written in an option: a span before or after now, such as 30d, or a date."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ _NOT_PRINTED_AFTER_REPLY = PRINTED_WITH_SETTINGS | {"max_tokens_chosen", "answer
 
 
 def describe_notice(notice: Notice) -> str:
-    """A notice as one line, with the change that it tells of: what was asked, and what was sent instead."""
+    """A notice as one line, with its change: what was asked, and what was sent instead."""
     change = f" ({notice.asked} → {notice.sent})" if notice.asked and notice.sent else ""
     return escape_controls(f"{notice}{change}")
 

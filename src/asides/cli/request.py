@@ -131,7 +131,7 @@ def take_leading_model(arguments: Namespace, terminal: Terminal) -> None:
         return
     arguments.model = first
     del arguments.prompt[0]
-    terminal.print_note(f"asking {first}, as the first word says; -- before it makes it part of the question")
+    terminal.print_note(f"asking {first}, as the first word says; put -- before it to make it part of the question")
 
 
 def read_call_config(arguments: Namespace, terminal: Terminal) -> CallConfig:
@@ -221,7 +221,7 @@ def _choose_default_model(
 
 
 def _name_key(row: Provider) -> tuple[str, ...]:
-    """What tells the keys of two rows apart: some keys open several rows."""
+    """What identifies a row's key: some keys are shared by several rows."""
     return row.key_env or (row.name,)
 
 

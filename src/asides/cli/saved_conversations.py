@@ -29,7 +29,7 @@ _TITLE_WIDTH = 60
 
 def open_store(environ: Mapping[str, str], *, create: bool = True) -> DatabaseStore:
     """Open the store: the database of the settings, else the file in the state folder. A missing folder is created,
-    readable by its owner alone; without `create`, an empty store in memory stands for a missing file.
+    readable by its owner alone; without `create`, a missing file is an empty store in memory.
     """
     from asides.cli.private_files import make_private_folder
     from asides.conversations.store.sqlite import MEMORY, SqliteStore
@@ -128,7 +128,7 @@ def make_unnamed(kind: str, environ: Mapping[str, str], stack: ExitStack) -> Sav
 
 
 def keep_unnamed(conversation: Conversation, client: Client, environ: Mapping[str, str], *, all_of_them: bool) -> str:
-    """Save a conversation that has no name. Unless all are kept, the one that was kept before is deleted."""
+    """Save a conversation that has no name. Unless all are kept, the previous one is deleted."""
     from asides.conversations.sync import Conversation
 
     name = make_name("ask" if all_of_them else "last")
@@ -147,7 +147,7 @@ def keep_unnamed(conversation: Conversation, client: Client, environ: Mapping[st
 
 
 def keep_for_chat(saved: SavedConversation, environ: Mapping[str, str]) -> SavedConversation:
-    """Keep a question that a chat goes on with: the next question without a name would delete it."""
+    """Keep a question that a chat continues: the next question without a name would delete it."""
     if saved.store is None or saved.name is None or not is_unnamed(saved.name, "last"):
         return saved
     name = make_name("chat")

@@ -145,8 +145,8 @@ class _Parser:
         return self._take(pattern).strip().rstrip(",").rstrip()
 
     def _read_annotation(self, name: str, closing: str) -> tuple[_Schema, bool] | None:
-        """The type behind the colon, as Python writes it (`age: int`), and whether it is optional; None, and nothing
-        read, where a description stands there.
+        """The type after the colon, as Python writes it (`age: int`), and whether it is optional; None, and nothing
+        read, if a description is there.
         """
         start = self._at
         self._skip_blanks()
@@ -189,14 +189,14 @@ class _Parser:
     # --- errors -------------------------------------------------------------------------------------------------------
 
     def _show(self) -> str:
-        """What stands here, up to the next separator."""
+        """The text here, up to the next separator."""
         found = re.match(r"[^,\s]{1,30}", self._text[self._at :])
         return repr(found[0]) if found else "the end"
 
     def _explain_type(self, name: str, word: str) -> str:
         listed = f"the types are {_SHOWN_TYPES}; a colon begins a description."
         hint = suggest_name(word.lower(), (*_TYPES, "list"), listed, cutoff=0.5)
-        return f"{repr(word) if word else self._show()} is no type of the field {name!r}; {hint}"
+        return f"{repr(word) if word else self._show()} is not a valid type for the field {name!r}; {hint}"
 
     def _fail_at_rest(self, closing: str) -> NoReturn:
         if self._at >= len(self._text):

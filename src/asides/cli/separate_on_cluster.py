@@ -25,7 +25,7 @@ def separate_on_cluster(plan: Plan, arguments: Namespace, terminal: Terminal) ->
     if plan.input_format is not None or plan.output_format is not None:
         raise ConfigError("--via ray keeps the format of each file. Leave out --input-format and --output-format.")
     if arguments.actors is not None and arguments.actors < 1:
-        raise ConfigError("--actors takes 1 or more. Pass such a number.")
+        raise ConfigError("--actors must be 1 or more.")
     count = 0
 
     def note(_: str, result: Any) -> None:

@@ -68,7 +68,7 @@ def declare_keys(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="PROVIDER", help="whose key to set or to remove")
     # A key does not belong here; the command says so.
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--any-name", action="store_true", help="set: accept a name that only your own code knows")
+    parser.add_argument("--any-name", action="store_true", help="set: accept a name that only your code defines")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.epilog = "The environment wins over the key file. No command shows a key."
 
@@ -78,7 +78,7 @@ def declare_probe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("base_url", metavar="BASE_URL", help="the address of the server, such as http://127.0.0.1:8000")
     parser.add_argument("-m", "--model", metavar="MODEL", help="the model to ask; default: the first that it lists")
     parser.add_argument("--name", metavar="NAME", help="the name of the row; default: from the address")
-    parser.add_argument("--dialect", metavar="DIALECT", help="look for this dialect alone, such as openai_chat")
+    parser.add_argument("--dialect", metavar="DIALECT", help="look only for this dialect, such as openai_chat")
     parser.add_argument(
         "--api-key", metavar="KEY", help="the API key; --key-env is safer: others can read command lines"
     )
@@ -86,7 +86,7 @@ def declare_probe(parser: argparse.ArgumentParser) -> None:
     extent = parser.add_mutually_exclusive_group()
     extent.add_argument("--quick", action="store_true", help="at most 6 requests instead of 12")
     extent.add_argument("--thorough", action="store_true", help="at most 40 requests: every endpoint and more settings")
-    parser.add_argument("--max-requests", type=int, metavar="N", help="the most requests that are answered")
+    parser.add_argument("--max-requests", type=int, metavar="N", help="upper limit of answered requests")
     parser.add_argument("--max-tokens", type=int, metavar="N", help="limit of each reply (default: 512)")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each request (default: 120)")
     parser.add_argument("--dry-run", action="store_true", help="print the requests with their bodies, and send nothing")
@@ -130,10 +130,9 @@ def declare_connect(parser: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--write",
         action="store_true",
-        help="put it into the client's own settings file; everything else in there stays, and the file as it was is "
-        "kept beside it",
+        help="put it into the client's own settings file; other settings stay, and the original file is kept beside it",
     )
-    action.add_argument("--undo", action="store_true", help="take out of the file what --write put in")
+    action.add_argument("--undo", action="store_true", help="remove from the file what --write added")
     parser.add_argument("--json", action="store_true", help="print one JSON object with all of it")
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what the shell or the file gets")
     parser.epilog = 'In bash and zsh: eval "$(asides connect claude)". No key is written unless --key gives one.'
@@ -142,5 +141,5 @@ def declare_connect(parser: argparse.ArgumentParser) -> None:
 def parse_port(text: str) -> int:
     """A port, for argparse: 0 lets the system choose one."""
     if not (text.isdecimal() and int(text) <= _LAST_PORT):
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: use 0 to {_LAST_PORT}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port number: use 0 to {_LAST_PORT}")
     return int(text)

@@ -11,7 +11,7 @@ from asides.settings_tables import Template
 from asides.values.error_words import suggest_name
 from asides.values.errors import ConfigError
 
-# Options that a template may set. What stands on the command line wins.
+# Options that a template may set. The command line wins.
 _OPTIONS = ("model", "thinking", "schema", "max_tokens", "temperature", "top_p", "seed", "stop")
 
 

@@ -28,7 +28,7 @@ _RED = "\x1b[31m"
 _PLAIN = "\x1b[0m"
 _ERASE = "\r\x1b[K"
 _REDRAW_SECONDS = 0.1
-# For a shorter wait, a line that appears and vanishes is no help.
+# For a shorter wait, a line that appears and vanishes does not help.
 _FIRST_DRAW_SECONDS = 0.3
 # A rough estimate for European languages, shown with a "~" until the server reports the figure.
 _CHARACTERS_PER_TOKEN = 4
@@ -329,7 +329,7 @@ def describe_elapsed(stopwatch: Stopwatch) -> str:
 
 
 def describe_usage(reply: Reply | Result[Any]) -> str:
-    """The line of `--usage`: tokens, seconds of thinking and cost. It names the counts that nobody reported."""
+    """The line of `--usage`: tokens, seconds of thinking and cost. It names the counts that were not reported."""
     return describe_figures(reply.usage, reply.timing, reply.cost)
 
 

@@ -102,7 +102,7 @@ def _read_record(environ: Mapping[str, str]) -> _Record:
 
 
 def _change_record(environ: Mapping[str, str], change: Callable[[dict[str, str]], object]) -> Path:
-    """Read, change and write the record. Of two commands at once, neither loses what the other records."""
+    """Read, change and write the record. Concurrent commands lose nothing."""
     folder = find_config_folder(environ)
     if folder is None:
         raise ConfigError("there is no home folder to record trusted files in. Set HOME or XDG_CONFIG_HOME.")

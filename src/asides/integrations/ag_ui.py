@@ -21,7 +21,7 @@ PROTOCOL_VERSION = "1.0"
 ACTIVITY_FILE = "file"
 ACTIVITY_TOOL = "server_tool"
 EVENT_MOVED = "asides.text_moved"
-"""The custom event that names a message whose text is no answer: it comes again as reasoning."""
+"""The custom event that names a message whose text is not an answer: it is sent again as reasoning."""
 
 
 class AgUiWriter(UiWriter):

@@ -31,7 +31,7 @@ class ClientKeys(msgspec.Struct, frozen=True):
 
 
 def explain_import(package: str, problem: ImportError) -> ImportError:
-    """The error for an official package that is not installed, or that is not the one that we know."""
+    """The error for an official package that is not installed, or has an unknown version."""
     if isinstance(problem, ModuleNotFoundError) and problem.name == package:
         words = f"asides.{package} needs the package {package}, which is not installed."
         return ModuleNotFoundError(f"{words} Run pip install 'asides[{package}]'", name=package)
@@ -68,7 +68,7 @@ def _check_client(client: Any, options: Any) -> None:
     """Raise unless the client uses our transport: a copy of a client has it from the first one."""
     if not isinstance(getattr(client, "_transport", None), (AsidesTransport, AsyncAsidesTransport)):
         raise ConfigError(
-            "http_client= carries requests to a server, and here asides answers them. Leave it out, or use the "
+            "http_client= sends requests to a server, but here asides answers them. Leave it out, or use the "
             "official class with http_client=httpx2.Client(transport=AsidesTransport()). Proxies and certificates are "
             "taken from the environment (HTTPS_PROXY, SSL_CERT_FILE)."
         )

@@ -36,7 +36,7 @@ _FIRST_STEP = re.compile(r"/(?:chat|responses|messages|models?|api)(?=[/:]|$)")
 
 
 def find_base_path(path: str) -> str:
-    """The path of the client's base URL: what stands before the endpoint."""
+    """The path of the client's base URL: the part before the endpoint."""
     found = _FIRST_STEP.search(path)
     return path.rstrip("/") if found is None else path[: found.start()]
 
@@ -62,7 +62,7 @@ class Home(msgspec.Struct, frozen=True):
 
 
 def find_home(address: str, dialect: str, rows: Sequence[Provider] = ()) -> Home:
-    """The provider at this address that speaks the dialect; a server of which nothing is known where there is none."""
+    """The provider at this address that speaks the dialect; an unknown server if there is none."""
     address = address.rstrip("/")
     for row in list_providers(rows):
         if row.base_url and row.with_dialect(dialect) is not None and _is_at(row, address):
@@ -123,5 +123,5 @@ def read_timeout(limits: Any) -> Timeout:
 def _read_seconds(value: Any) -> float | None:
     if value is None:
         return None
-    # Zero means "at once" there, and no wait of ours is that short.
+    # Zero means "immediately" there, and no wait of ours is that short.
     return max(float(value), 0.001)

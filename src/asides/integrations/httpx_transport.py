@@ -58,7 +58,7 @@ class AsidesTransport(_TransportOfBoth):
             start = stream.start()
             if start.status < 500:
                 return library.build_response(start, library.body(stream, request))
-            # An error of the connection is told as the library tells it, so that its users find what they know.
+            # Raise connection errors as the library does: its users catch those.
             body = b"".join(stream)
         except BaseException:
             stream.close()
@@ -117,7 +117,7 @@ class AsyncAsidesTransport(_AsyncTransportOfBoth):
 
 
 _NO_LOOP = (
-    "asides awaits answers with asyncio, and no event loop of asyncio is running here: trio has its own. Run "
+    "asides needs a running asyncio event loop; trio is not supported. Run "
     "the program with asyncio, or use the blocking client in a thread."
 )
 
@@ -175,7 +175,7 @@ def _look_up_library(asked: type) -> _Library:
         if name in ("httpx", "httpx2"):
             found = _KINDS[asked] = _load_library(name)
             return found
-    raise TypeError(f"a request of httpx or httpx2 is expected, not one of {asked.__module__}.")
+    raise TypeError(f"expected a request of httpx or httpx2, not of {asked.__module__}.")
 
 
 @cache
@@ -183,8 +183,8 @@ def _load_library(name: str) -> _Library:
     module: Any = sys.modules[name]
 
     class Body(module.SyncByteStream):  # type: ignore[misc]
-        """The bytes of a response as they arrive. Closing it leaves the provider at once. Many clients do so when they
-        have the last event.
+        """The bytes of a response as they arrive. Closing it closes the connection immediately. Many clients do so
+        after the last event.
         """
 
         def __init__(self, stream: RelayStream, request: Any) -> None:

@@ -248,7 +248,7 @@ class _HeaderTransport:
 
 
 class Forwarded:
-    """A request that goes to the home provider as it came, with its key. Its response comes back as it is."""
+    """A request passed unchanged to the home provider, with its key. The response is passed back unchanged."""
 
     def __init__(self, request: ClientRequest, target: Target, key: Secret | None, timeout: Timeout) -> None:
         self.call: CallLike = BareCall(target, Policy(timeout=timeout), key)
@@ -327,9 +327,9 @@ def _open_vault(vault: Any, key: Any) -> OpenedVault:
     if is_postgres_url(vault):
         return _get_vault_at(vault, key, os.environ.get(KEY_VARIABLE))
     if isinstance(vault, str) and not _PATH_MARKS.intersection(vault):
-        # A misspelt word must make no file.
+        # A misspelt word must not create a file.
         raise ConfigError(
-            f"vault={vault!r} is no place for reasoning state. Use memory, off, carry-only, or the path of a "
+            f"vault={vault!r} is not a place for reasoning state. Use memory, off, carry-only, or the path of a "
             f"file, such as ./{vault or 'vault'}."
         )
     return open_vault("store", vault, key=key)

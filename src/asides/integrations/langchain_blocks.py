@@ -1,7 +1,7 @@
 """LangChain's content blocks and the parts of a reply: what a message of ours carries, and its `content_blocks`.
 
 A message holds the answer as text in `content`, the calls in `tool_calls`, and under `additional_kwargs["asides"]` the
-rest: thinking and the order of all blocks. Other chat models ignore that field. Seals stand in `extras` of a block, as
+rest: thinking and the order of all blocks. Other chat models ignore that field. Seals are in `extras` of a block, as
 one text, which is void once the block was changed.
 """
 
@@ -138,7 +138,7 @@ def _decode(document: str) -> Any:
 def _translate(message: AIMessage) -> list[ContentBlock]:
     """The blocks of a message of ours, which is whole."""
     if not isinstance(message.content, str):
-        raise NotImplementedError  # somebody wrote blocks into it; LangChain reads them itself
+        raise NotImplementedError  # the caller wrote blocks into it; LangChain reads them itself
     calls = [cast(Block, call) for call in (*message.tool_calls, *message.invalid_tool_calls)]
     blocks = list_blocks(message.content, read_entries(message.additional_kwargs), calls)
     return cast("list[ContentBlock]", blocks)

@@ -45,12 +45,12 @@ _ROLES: dict[str, Role] = {
     "model": "assistant",
 }
 _MEDIA_TYPES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/pdf"}
-_CHANGED = Notice("seal_void", "a block was changed after the model wrote it, and its seal did not go back", "messages")
-_UNKNOWN = Notice(
-    "thinking_left_out", "thinking without the state that its provider gave it did not go back", "messages"
+_CHANGED = Notice(
+    "seal_void", "a block was changed after the model wrote it, so its seal was not sent back", "messages"
 )
+_UNKNOWN = Notice("thinking_left_out", "thinking without its provider's state was not sent back", "messages")
 _LEFT_OUT = Notice(
-    "block_left_out", "a tool that another provider ran itself cannot go back, and was left out", "messages"
+    "block_left_out", "a tool call that another provider ran cannot be sent back, and was left out", "messages"
 )
 
 
@@ -120,7 +120,7 @@ class _Reader:
         for each in message.content_blocks:
             block = _find_call(cast(Block, each))
             if has_calls and block.get("type") in ("tool_call", "invalid_tool_call"):
-                # The list of calls counts: people edit it, and leave out what shall not be called.
+                # The list of calls counts: users edit it, and remove calls that must not run.
                 call = calls.pop(block.get("id"), None)
                 if call is None:
                     continue
@@ -151,7 +151,7 @@ class _Reader:
         else:
             found = list(_read_block(block))
             if not spare.is_own and any(isinstance(part, Thought) and not part.seals for part in found):
-                # Nobody knows whose thinking it is, and without its state a provider may refuse it.
+                # Thinking of unknown origin: without its state a provider may refuse it.
                 self.notices.append(_UNKNOWN)
             else:
                 parts += found
@@ -171,7 +171,7 @@ class _Reader:
 
 
 class _Spare:
-    """What a message tells beside its blocks: seals for blocks that lost their own, and whose message it is."""
+    """What a message has beside its blocks: seals for blocks that lost their own, and its origin."""
 
     def __init__(self, message: AIMessage, provider: str) -> None:
         self.is_own = message.response_metadata.get("model_provider") == provider

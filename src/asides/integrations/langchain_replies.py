@@ -163,7 +163,7 @@ class _Block:
         self.has_content = False
         """Whether the reply has a part for it."""
         self.held = ""
-        """Blank text, which is none unless more follows."""
+        """Blank text, which is dropped unless more follows."""
         self.number = 0
         """For a call: its number among the calls."""
         self.is_custom = False

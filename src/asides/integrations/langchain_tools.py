@@ -163,7 +163,7 @@ def format_output(schema: Any, strict: bool | None = None) -> Any:
         ) from None
     if "properties" not in made and (isinstance(schema, Mapping) and "properties" not in schema):
         raise ConfigError(
-            "the schema is not of an object, and LangChain takes no other. Give it properties, and put the list "
+            "LangChain accepts only object schemas. Give the schema properties, and put the list "
             "or the value into one of them."
         )
     return _write_envelope(made["title"], made, strict) if strict is not None else made
@@ -181,7 +181,7 @@ _NO_ANSWER = "the model gave no answer ({}). Raise max_tokens, ask for less thin
 
 
 class _AnswerParser(JsonOutputParser):
-    """Reads JSON from an answer. An answer that is not there is told as such."""
+    """Reads JSON from an answer. A missing answer is reported as missing."""
 
     def parse_result(self, result: list[Generation], *, partial: bool = False) -> Any:
         _check_answer(result, partial=partial)

@@ -108,7 +108,7 @@ class _HistoryReader:
         self._has_results = False
 
     def _find_turn(self, message: Mapping[str, Any]) -> TurnReader:
-        """The turn that a message of the model belongs to. After results the next turn begins, unless the id tells that
+        """The turn that a message of the model belongs to. After results the next turn begins, unless the id shows that
         the client has put a result between the messages of one step.
         """
         id_ = message.get("id")

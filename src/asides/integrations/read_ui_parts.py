@@ -1,4 +1,4 @@
-"""Reads what front ends post: fields, pictures and files, and the state that came back (`TurnReader`).
+"""Reads what front ends post: fields, pictures and files, and returned state (`TurnReader`).
 
 Everything here was in a browser: nothing is believed but what a token proves, and no address is opened.
 """
@@ -65,7 +65,7 @@ class TurnReader:
         self._parts.append(msgspec.structs.replace(call, seals=self._state.read_token(token)))
 
     def add_server_tool(self, token: object) -> None:
-        """Add a tool that the provider ran, if its state came back. Without it nobody could send it."""
+        """Add a tool that the provider ran, if its state was returned. Without it the tool cannot be sent."""
         self.add_thought("", None, token)
 
     def build(self) -> list[Message]:
@@ -145,7 +145,7 @@ def encode_json(value: object) -> str:
 
 
 def make_call(call_id: str, name: str, given: object, *, custom: bool = False) -> ToolCall:
-    """A call with these arguments: an object, or text that is none."""
+    """A call with these arguments: an object, or text that is not one."""
     if given is None:
         return ToolCall(call_id, name)
     if isinstance(given, Mapping):

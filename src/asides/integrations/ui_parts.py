@@ -17,7 +17,7 @@ Chunk: TypeAlias = dict[str, Any]
 """A chunk or an event of a protocol, as JSON."""
 PartKind: TypeAlias = Literal["text", "thinking", "commentary", "refusal"]
 MARKED: frozenset[PartKind] = frozenset({"commentary", "refusal"})
-"""Texts that are not the answer: each is a text of its own, and its metadata say what it is."""
+"""Texts that are not the answer: each is a separate text, whose metadata give its kind."""
 
 
 class UiPart(msgspec.Struct, eq=False):
@@ -36,7 +36,7 @@ class UiPart(msgspec.Struct, eq=False):
     """Its text, if a token needs it."""
     seals: list[Seal] | None = None
     moved: bool = False
-    """A text that is no answer: it comes again as the thought that it is."""
+    """The text is not an answer: it is sent again as a thought."""
     thought_kind: ThoughtKind = "raw"
     source: ThoughtSource = "field"
     via: str | None = None

@@ -37,7 +37,7 @@ TOKEN = "envelope"  # noqa: S105 - the name of a kind
 SealedPart: TypeAlias = Thought | Text | ToolCall | ServerTool | UnknownPart
 FindReply: TypeAlias = Callable[[], "Reply | None"]
 OnNotice: TypeAlias = Callable[[Notice], object]
-"""Gets each notice about state that came back and was not used."""
+"""Receives each notice about returned state that was not used."""
 
 
 @cache
@@ -85,7 +85,7 @@ class TurnTokens:
     """Makes the tokens of replies, one after the other: `begin` each of them, then a token for each of its parts."""
 
     def __init__(self, keys: StateKeys, find_reply: FindReply) -> None:
-        """`find_reply` gives the reply so far, which knows more about its request than events tell."""
+        """`find_reply` returns the reply so far, which has facts about its request that events lack."""
         self._keys = keys.tenant_keys
         self._find_reply = find_reply
         self._facts = TurnState()
@@ -108,7 +108,7 @@ class TurnTokens:
             self._facts, self._owes_facts = facts, bool(facts.prefix or facts.learned or facts.stored)
 
     def make_thought_token(self, thought: Thought, block: int, *, is_shown: bool) -> str | None:
-        """The token of a thought. Text that the reader gets stands beside it; other text that its provider wants back
+        """The token of a thought. Visible text is beside it; other text that its provider needs back
         is inside.
         """
         whole = msgspec.structs.replace(thought, origin=self._facts.origin)
@@ -160,7 +160,7 @@ class PostedState:
         self._notices: dict[Notice, None] = {}
 
     def read_token(self, token: object) -> tuple[Seal, ...]:
-        """The token as a seal, which `restore` replaces; none for what is no token."""
+        """The token as a seal, which `restore` replaces; none for other values."""
         if is_envelope(token):
             return (Seal(TOKEN, str(token)),)
         if isinstance(token, str):

@@ -103,7 +103,7 @@ def _encode(chunk: Chunk) -> bytes:
     try:
         return _encoder.encode(chunk)
     except UnicodeEncodeError:
-        # Half a character (a lone surrogate), from a tool or a list of events that somebody made.
+        # A lone surrogate, from a tool or from handmade events.
         import json
 
         return json.dumps(chunk).encode()
@@ -151,7 +151,7 @@ class UiStream(Generic[Item_co]):
         return next(self._items)
 
     def close(self) -> None:
-        """Stop writing, and close the stream of the events at once. From any thread."""
+        """Stop writing, and close the event stream immediately. From any thread."""
         _close(self._events)
         # Another thread may be reading. It finds the stream closed.
         with suppress(ValueError):
@@ -178,7 +178,7 @@ class AsyncUiStream(Generic[Item_co]):
         return await anext(self._items)
 
     async def aclose(self) -> None:
-        """Stop writing, and close the stream of the events at once."""
+        """Stop writing, and close the event stream immediately."""
         await _close_async(self._events)
         # Another task may be reading. It finds the stream closed.
         with suppress(RuntimeError):
@@ -201,7 +201,7 @@ def _write(events: Iterable[Any], output: _Output[Item_co]) -> Generator[Item_co
             yield from output.fail(error)
         except Exception as error:
             yield from output.fail(error)
-            raise  # an error of the program: its log shall show it
+            raise  # an error of the program: it must reach its log
         else:
             yield from output.end()
     finally:
@@ -222,7 +222,7 @@ async def _write_async(events: Any, output: _Output[Item_co]) -> AsyncGenerator[
         except Exception as error:
             for item in output.fail(error):
                 yield item
-            raise  # an error of the program: its log shall show it
+            raise  # an error of the program: it must reach its log
         else:
             for item in output.end():
                 yield item
@@ -238,13 +238,13 @@ def is_async_source(events: object) -> bool:
     if hasattr(type(events), "__aiter__"):
         return True
     if isinstance(events, Reply):
-        raise ConfigError("a Reply is no stream. Pass asides.simulate(reply), or the events of stream().")
+        raise ConfigError("a Reply is not a stream. Pass asides.simulate(reply), or the events of stream().")
     if inspect.iscoroutine(events):
         events.close()  # Otherwise Python warns later that it was never awaited.
-        raise ConfigError("a coroutine is no stream. Await it first.")
+        raise ConfigError("a coroutine is not a stream. Await it first.")
     if isinstance(events, (str, bytes, Mapping)) or not isinstance(events, Iterable):
         raise ConfigError(
-            f"events are those of a stream, not {describe_type(events)}. Pass asides.stream(…), a "
+            f"events must be those of a stream, not {describe_type(events)}. Pass asides.stream(…), a "
             "Conversation's or an Agent's stream(…), or their events."
         )
     return False

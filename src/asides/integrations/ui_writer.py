@@ -146,7 +146,7 @@ class UiWriter(PartWriter):
             self._write_part_delta(part, text)
 
     def _move_text(self, event: TextReclassified) -> None:
-        """Tell the front end that a text is no answer, and write it as the thought or the commentary that it is."""
+        """Mark a text as not an answer for the front end, and rewrite it as a thought or commentary."""
         if (part := self._current) is not None and (part.kind, part.block) == ("text", event.block):
             part.moved = True
         self._close_part()
@@ -371,7 +371,7 @@ class UiWriter(PartWriter):
             self._close_step()
 
     def _accept_answer(self) -> None:
-        """Give a result to calls that carried the answer. Nobody has to run them, and a run tells no result of them."""
+        """Give a result to calls that carried the answer. They need not run, and a run reports no result for them."""
         for call in self.unanswered.values():
             is_last = call.id in self._step_calls
             words = "ok" if is_last else "The answer was asked for once more."

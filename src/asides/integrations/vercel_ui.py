@@ -24,7 +24,7 @@ from asides.values.parts import File, Image, ServerTool, Text, ToolResult
 from asides.values.usage import Usage
 
 METADATA_KEY: Final = "asides"
-"""Where our own facts stand in `providerMetadata`."""
+"""The key of our own facts in `providerMetadata`."""
 
 # The words of the SDK that all its versions have.
 _FINISH_REASONS: dict[StopKind, str] = {
@@ -50,7 +50,7 @@ class VercelWriter(UiWriter):
         self._server_tools: dict[str, str | None] = {}
 
     def _write_begin(self) -> None:
-        """Begin the message. Without an id, the front end gives it one, or goes on with its last message."""
+        """Begin the message. Without an id, the front end gives it one, or continues its last message."""
         chunk: Chunk = {"type": "start"}
         if self._message_id is not None:
             chunk["messageId"] = self._message_id

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from asides.flows.call import Call
 
 NAMES_MORE_MODELS = ("models", "fallbacks", "fallback_models", "preset")
-"""Fields of a body with which a host asks other models than the one that is named."""
+"""Fields of a body with which a host uses other models than the named one."""
 # Lists of what a host does by itself. An entry may name a model that does it, such as an advisor or a painter.
 _OF_HOST = ("tools", "plugins")
 
@@ -85,7 +85,7 @@ class AllowedModels:
         found = find_more_models(extra)
         if self._patterns and found is not None:
             raise RelayRefusal(
-                f"{found} is not for this key: it may not ask every model. Leave it out.",
+                f"{found} is not allowed for this key, which may not ask every model. Leave it out.",
                 status=403,
                 code="model_not_found",
                 param=found,
@@ -93,7 +93,7 @@ class AllowedModels:
 
 
 def find_more_models(extra: Mapping[str, Any]) -> str | None:
-    """The field of a request with which its host asks other models than the one that is named; None: there is none."""
+    """The field of a request with which its host uses other models than the named one; None if there is none."""
     found = next((name for name in NAMES_MORE_MODELS if extra.get(name)), None)
     return found or next((name for name in _OF_HOST if _names_model(extra.get(name))), None)
 
@@ -108,8 +108,8 @@ def _names_model(entries: Any) -> bool:
 def refuse_model(name: str) -> RelayRefusal:
     """The error of a request for a model that its caller may not ask."""
     return RelayRefusal(
-        f"this key may not ask the model '{name[:200]}'. Ask for the list of models, which has those that it "
-        "may; or ask the operator of the gateway for another key.",
+        f"this key may not ask the model '{name[:200]}'. Request the list of models for the ones that it may ask, or "
+        "ask the operator of the gateway for another key.",
         status=403,
         code="model_not_found",
         param="model",

@@ -33,8 +33,8 @@ _PYTHON = re.compile(
 
 
 def explain_to_client(error: AsidesError) -> AsidesError:
-    """The error for a client of a server. What concerns a key of the server's is no matter of the client's login: it
-    has a status of the 500s, and no client shall try again or ask its user for a key.
+    """The error for a client of a server. Errors about the server's own key get a 5xx status,
+    so that clients neither retry nor ask their user for a key.
     """
     if isinstance(error, RelayRefusal):
         return error  # written for clients

@@ -1,7 +1,7 @@
 """Compact a conversation for a client of Responses where the provider does not: ask the target for a summary, and seal
 it into one `compaction` item.
 
-While the model writes, a stream tells that it does.
+While the model writes, a stream reports progress.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class CompactedExchange(WrittenExchange):
             raise failure from None
         sealed = seal_summary(summary, self._state.keys, self._item_id, has_store=self._state.has_store)
         if sealed.record is not None and not (yield from self._state.write(sealed.record)):
-            raise ProtocolError("the conversation was not compacted: the store of the relay failed. Ask again.")
+            raise ProtocolError("the conversation was not compacted: the store of the relay failed. Try again.")
         usage = reply.usage if reply.usage != Usage() else estimate_usage(self._prompt.messages, reply)
         made = msgspec.structs.replace(reply, parts=(sealed.item,), usage=usage)
         if self._store is not None:

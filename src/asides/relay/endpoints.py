@@ -65,7 +65,7 @@ OLLAMA_VERSION = "0.13.0"
 # The header in which each dialect's servers name a request, unless it is the usual one.
 _REQUEST_ID_HEADERS = {"anthropic": "request-id", "bedrock": "x-amzn-requestid"}
 
-# What ends like ":embedContent" is no model.
+# A suffix such as ":embedContent" is a method, not part of a model's name.
 _MODEL: tuple[tuple[str, str, Action], ...] = (("GET", r"/models/(?P<model>(?!.*:[a-z]+[A-Z]\w*$).+)$", "model"),)
 
 

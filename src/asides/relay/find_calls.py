@@ -1,6 +1,6 @@
 """The calls of a request by the name of its model: `find_calls(caller, asked, own) → FoundCalls`.
 
-A name that no key is there for goes to the fallback model of the relay, if it has one, and a notice tells.
+A name without a key goes to the fallback model of the relay, if it has one, with a notice.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def find_calls(caller: Caller, asked: ServedRequest, own: dict[str, Any]) -> Fou
     except (MissingKey, UnknownModel) as problem:
         meant = asked.model if route is None else route.meant
         if caller.allowed is not None and not caller.allowed.allows(meant):
-            # What is not there is no business of whoever may not ask it.
+            # Do not reveal what is missing to a caller that may not use the model.
             raise refuse_model(asked.model) from None
         names_provider = route is not None and not route.is_bare
         if not config.fallback_model or names_provider:
@@ -112,14 +112,14 @@ def _refuse_extra(caller: Caller, own: dict[str, Any]) -> None:
         return
     if limits.models or limits.has_budget or limits.has_token_rate:
         raise RelayRefusal(
-            f"{FIELD}.{found} is not for this key, which has limits: what such a request may use is not known in "
-            "advance. Leave it out.",
+            f"{FIELD}.{found} is not allowed for this key, which has limits: the usage of such a request is not known "
+            "in advance. Leave it out.",
             param=f"{FIELD}.{found}",
         )
 
 
 def _explain(problem: ConfigError, model: str, route: Route | None, caller: Caller) -> ConfigError:
-    """The error for whoever asks: what is missing, and the route that would help."""
+    """The error for the caller: what is missing, and the route that would help."""
     if not isinstance(problem, MissingKey) or route is None:
         return problem
     explained = explain_missing_key(problem, model, route, caller)

@@ -68,9 +68,9 @@ class Asked(msgspec.Struct, frozen=True):
     has_compaction: bool = False
     """It holds a compaction that only the provider which made it can read."""
     hides_usage: bool = False
-    """What it uses is counted, and it does not ask for the counts."""
+    """The key is metered, and the request does not ask for usage."""
     shows_thinking: bool = True
-    """Whether the client asked for thinking, or gets it in any case."""
+    """Whether the client asked for thinking, or always gets it."""
     is_stored: bool = False
     """The relay stores the response, unless its provider does."""
     thinking_field: str = ""
@@ -89,7 +89,7 @@ def find_changes(call: Call, asked: Asked, *, model: str = "", known: KnownCalls
     request = _change_request(call, asked, model, known)
     reply = _change_reply(call, asked, request, known)
     if reply and not request and find_facts(asked.dialect).stored_as:
-        # Its provider would store what the caller may not see, or sees otherwise.
+        # The provider would store a reply that differs from what the caller sees.
         request = reply
     return Changes(request, reply)
 

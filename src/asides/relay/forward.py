@@ -38,11 +38,31 @@ _DROPPED_HEADERS = frozenset(
     origin referer via forwarded x-real-ip accept-language dnt priority
     """.split()
 )
-# Credentials under any other name: of a proxy between, of another service, of a company's login.
+# Credentials under other names: a proxy's, another service's, a company login's.
 _CREDENTIAL = re.compile(r"(?<!idempotency-)key|token|secret|auth|passw|cred|jwt|bearer")
-_OF_TRACES = ("traceparent", "tracestate", "baggage", "b3", "x-b3-", "uber-", "x-cloud-trace", "x-datadog-", "sentry-")
-_DROPPED_PREFIXES = ("x-forwarded-", "sec-", "cf-", "x-asides-", "x-amz-", "proxy-", "cdn-", "x-envoy-", *_OF_TRACES)
-_OF_ACCOUNT = ("openai-organization", "openai-project", "chatgpt-account-id")
+_TRACE_HEADERS = (
+    "traceparent",
+    "tracestate",
+    "baggage",
+    "b3",
+    "x-b3-",
+    "uber-",
+    "x-cloud-trace",
+    "x-datadog-",
+    "sentry-",
+)
+_DROPPED_PREFIXES = (
+    "x-forwarded-",
+    "sec-",
+    "cf-",
+    "x-asides-",
+    "x-amz-",
+    "proxy-",
+    "cdn-",
+    "x-envoy-",
+    *_TRACE_HEADERS,
+)
+_ACCOUNT_HEADERS = ("openai-organization", "openai-project", "chatgpt-account-id")
 # All that a tenant may send with a key that is not its own: what describes its client, its session and the form of the
 # reply. Any other header may choose an account, an address or a method at a host that we do not know. Seen of clients
 # until 2026-11.
@@ -67,7 +87,7 @@ _USUAL_NAME = 64
 """The longest name of a header about which a decision is kept."""
 # Parameters of the query that have a meaning. Keys, above all, have none here.
 _QUERY = frozenset({"alt", "beta", "$alt", "prettyPrint", "fields"})
-# Of these, those that choose a form, and the forms that we read.
+# The parameters that choose a format, and the formats that we read.
 _FORMS = ("alt", "$alt", "fields")
 _READ_FORM = re.compile(r"(?:json|sse)(?:;enum-encoding=int)?$")
 # Those of requests about a stored response.
@@ -101,8 +121,8 @@ def build_forward_request(call: Call, caller: Caller, stream: bool, drop: tuple[
 
 
 def add_caller_headers(request: HttpRequest, caller: Caller) -> HttpRequest:
-    """The request of a plan in the caller's own dialect, with the headers of the caller that it lacks. Those that list
-    features of a beta belong to fields of the body, so both lists count.
+    """The request of a plan in the caller's own dialect, with the headers of the caller that it lacks. Lists of beta
+    features are merged: each belongs to fields of the body.
     """
     ours = {name.lower(): name for name in request.headers}
     more: dict[str, str] = {}
@@ -140,7 +160,7 @@ def _may_leave(name: str, trusted: bool, is_tenant: bool) -> bool:
     return (
         name not in _DROPPED_HEADERS
         and not name.startswith(_DROPPED_PREFIXES)
-        and (trusted or (name not in _OF_ACCOUNT and _CREDENTIAL.search(name) is None))
+        and (trusted or (name not in _ACCOUNT_HEADERS and _CREDENTIAL.search(name) is None))
         and _NAME.fullmatch(name) is not None
     )
 

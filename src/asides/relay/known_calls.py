@@ -1,6 +1,6 @@
-"""Calls that a relay built before: most requests to a model differ in their messages and tools alone. `KnownCalls`.
+"""Cache of built calls: `KnownCalls`. Most requests to a model differ only in their messages and tools.
 
-A call is built anew after a second, so that a key or a variable that has changed counts.
+A call expires after a second, so that changed keys and variables take effect.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class KnownCalls:
         return route
 
     def find_fact(self, target: Target, name: Hashable, find: Callable[[], Value]) -> Value:
-        """What follows from a target alone, such as the request of which a forwarded one takes its address and headers.
+        """What follows from a target alone, such as the address and headers of a forwarded request.
         `name`: of the fact. `find` finds it.
         """
         known = self._facts.get(key := (id(target), name))

@@ -46,7 +46,7 @@ def list_known_models(builder: CallBuilder, listed: ListedModels | None = None) 
 def select_models(
     models: Iterable[ModelInfo], builder: CallBuilder, patterns: tuple[str, ...]
 ) -> tuple[ModelInfo, ...]:
-    """The models that lists show: the names of the settings, and those that one of the patterns fits. (): all."""
+    """The models that lists show: the names in the settings, and models that match a pattern. (): all."""
     if not patterns:
         return tuple(models)
     own = {*list_own_names(builder), builder.settings.model}
@@ -64,7 +64,7 @@ def describe_model(name: str, builder: CallBuilder, *, target: str = "") -> Mode
     try:
         found = builder.find_target(target)
     except ConfigError:
-        return ModelInfo(name)  # Its address is not set, or nobody knows it.
+        return ModelInfo(name)  # Its address is not set or not known.
     return _describe(name, None, found.rule, found.provider)
 
 

@@ -57,7 +57,7 @@ class ListedModels:
         return None if kept is None else kept.models
 
     def list_due(self, rows: tuple[Provider, ...], builder: CallBuilder, now: float) -> Iterator[ModelListCall]:
-        """The calls whose lists are missing or old. `now`: seconds of any clock that never goes back."""
+        """The calls whose lists are missing or old. `now`: seconds of a monotonic clock."""
         for row in rows:
             call = _build(row, builder)
             if call is None:
@@ -111,7 +111,7 @@ def _read_ability(entry: dict[str, Any]) -> bool | None:
     """Whether the entry of a list says that the model answers questions. None: it does not say."""
     match entry:
         case {"supportedGenerationMethods": list(methods)}:
-            # Painters and voices have this method too; their names tell.
+            # Image and speech models have this method too; their names show it.
             return None if "generateContent" in methods else False
         case {"architecture": {"output_modalities": list(outputs)}}:
             return "text" in outputs

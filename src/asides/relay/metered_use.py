@@ -1,6 +1,6 @@
-"""What a request of a caller with limits may use, and what it used: `MeteredUse`, in tokens and US dollars.
+"""Metering of callers with limits: `MeteredUse`, the reserved and the actual use in tokens and US dollars.
 
-Reserved before each target is asked, by its price; settled before the caller gets the end of the reply.
+The use is reserved before each target is asked, at its price, and settled before the caller gets the end of the reply.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MeteredUse:
     def reserve(
         self, call: Call, body: bytes, extra: Mapping[str, Any], find_partial: Callable[[], Reply | None]
     ) -> Flow[None]:
-        """Reserve what a call may use. Raises an error for the caller if that is too much, or nobody knows its price.
+        """Reserve what a call may use. Raises an error for the caller if that is too much, or the price is unknown.
         `body`: the caller's. `extra`: the fields of its request that asides does not read. `find_partial`: the reply so
         far.
         """
@@ -99,7 +99,7 @@ class MeteredUse:
         self._is_lost = is_unread or isinstance(problem, IdleTimeout)
 
     def price_as(self, call: Call | None) -> None:
-        """Settle at the price of this call, which answered in place of the one that was reserved; None: as before."""
+        """Settle at the price of this call, which answered instead of the reserved one; None: no change."""
         self._call = call or self._call
 
     def count_request(self) -> Flow[None]:
@@ -117,7 +117,7 @@ class MeteredUse:
             self._is_reserved = False
             used = self._measure(reply, has_failed=has_failed, is_cut=is_cut)
             if used.is_estimate and used.cost:
-                _log.info("%s reported no usage: what it cost is an estimate", self._call and self._call.model)
+                _log.info("%s reported no usage: its cost is an estimate", self._call and self._call.model)
             yield SettleUse(used)
 
     def settle_body(self, body: bytes | None) -> Flow[None]:
@@ -129,7 +129,7 @@ class MeteredUse:
             yield from self.settle_usage(_read_usage(body))
 
     def settle_usage(self, usage: Usage) -> Flow[None]:
-        """The same for counts. One that is missing is estimated; without any, the reply costs what it may at most."""
+        """The same for counts. Missing counts are estimated; without any, the reply costs its upper bound."""
         if self._is_reserved:
             self._is_reserved = False
             if usage.input is None and usage.output is None:
@@ -141,10 +141,10 @@ class MeteredUse:
             yield SettleUse(self._price(usage, (), is_estimate=is_estimate))
 
     def find_used(self, seconds: float) -> Use:
-        """What was used so far, in these seconds: for a caller that leaves."""
+        """Usage after `seconds`, for callers that disconnect."""
         if not self._is_asked or self._call is None:
             return Use()
-        # Nothing tells the provider of a whole reply to stop.
+        # Without a stream the provider generates the whole reply.
         unseen = min(int(seconds * _TOKENS_PER_SECOND), self._most) if self._call.prompt.stream else self._most
         return self._measure(self._find_partial(), has_failed=False, is_cut=True, unseen=unseen)
 
@@ -160,8 +160,8 @@ class MeteredUse:
         return self._price(usage, () if reply is None else (reply.model or "",), is_estimate=is_estimate)
 
     def _complete(self, usage: Usage, reply: Reply | None, unseen: int) -> Usage:
-        """The counts of a reply that reported none, or broke off before they were final. `unseen`: the tokens that its
-        model may have written though nobody waits for them.
+        """The counts of a reply that reported none, or broke off before they were final. `unseen`: tokens that
+        the model may have written after the client disconnected.
         """
         sent = usage.input if usage.input is not None else self._input
         received = 0 if reply is None else estimate_output(reply)
@@ -178,7 +178,7 @@ class MeteredUse:
         cost = find_cost(
             usage, [name for name in (*models, *list_priced_names(target)) if name], target.provider.prices
         )
-        # Whoever could not price it has priced what it may cost at most.
+        # Without a price, use the reserved upper bound.
         return Use(tokens, self._bound if cost is None else cost.amount, is_estimate or cost is None)
 
 
@@ -201,16 +201,16 @@ def _refuse_unknown_cost(extra: Mapping[str, Any]) -> None:
         why = "is known later" if found == "background" else "is more than the list price"
         why = "depends on a model that its host chooses" if found == more else why
         raise RelayRefusal(
-            f"{found} is not for this key, which has a budget: what such a request costs {why}. Leave it out.",
+            f"{found} is not allowed for this key, which has a budget: the cost of such a request {why}. Leave it out.",
             param=found,
         )
 
 
 def refuse_unpriced(model: str) -> RelayRefusal:
-    """The error of a request to a model whose price nobody knows, by a caller with a budget."""
+    """The error if a caller with a budget asks a model without a known price."""
     return RelayRefusal(
         f"this key has a budget, and the price of {model[:200]} is not known here. Ask a model with a known "
-        "price, or use a key without a budget. Whoever runs the gateway can install asides[prices], or name the "
+        "price, or use a key without a budget. The operator of the gateway can install asides[prices], or set the "
         "provider's prices in its row.",
         status=403,
         code="model_without_price",

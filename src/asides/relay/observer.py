@@ -1,4 +1,4 @@
-"""What someone may see of a relayed request under way, such as an inspector: `RelayObserver`."""
+"""`RelayObserver`: sees a relayed request under way, for example for an inspector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 class RelayObserver:
     """Sees one relayed request. Every method does nothing here; it is called in the order of what happens, and must be
-    fast. One that raises is not asked again, and costs no reply."""
+    fast. If an observer raises, it is dropped; the reply is unaffected."""
 
     def see_asked(self, asked: ServedRequest) -> None:
         """What the caller asked for, as it was read: the first thing that is seen of a request for a reply."""

@@ -11,9 +11,9 @@ from asides.relay.endpoints import MakeWriter
 from asides.relay.relay_config import STREAM_HEADERS, Caller
 from asides.relay.relay_request import ResponseStart
 
-# Codex gives up after 300 seconds without an event, and a comment is none to it. An event of a kind that it does not
-# know is, and it passes over that (its source, process_sse in codex-api, read 2026-11-16).
-_OF_CODEX = "codex"
+# Codex gives up after 300 seconds without an event. A comment does not count as one; an event of an unknown kind does,
+# and is ignored (its source, process_sse in codex-api, read 2026-11-16).
+_CODEX_PREFIX = "codex"
 _EVENT = b'event: keepalive\ndata: {"type":"keepalive"}\n\n'
 _COMMENT = b": "
 
@@ -53,7 +53,7 @@ class Pings:
     def _counts_events(self) -> bool:
         """Whether the client takes a comment for silence."""
         headers = self._caller.request.headers
-        return any(headers.get(name, "").lower().startswith(_OF_CODEX) for name in ("originator", "user-agent"))
+        return any(headers.get(name, "").lower().startswith(_CODEX_PREFIX) for name in ("originator", "user-agent"))
 
 
 def _write(writer: Any) -> bytes:

@@ -125,6 +125,6 @@ def _read_field(fields: dict[str, msgspec.Raw], name: str) -> Any:
 def _read_state(fields: dict[str, msgspec.Raw], previous_field: str) -> ProviderState:
     named = _read_field(fields, "conversation")
     given = (_read_field(fields, previous_field), named.get("id") if isinstance(named, dict) else named)
-    # Whatever is no id names nothing that anybody owns.
+    # Values that are not ids become text, which has no owner.
     previous, conversation = (None if each is None else str(each) for each in given)
     return ProviderState(previous_response_id=previous, conversation=conversation)

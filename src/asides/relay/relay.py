@@ -1,4 +1,4 @@
-"""The relay: a request of a caller → what it asks for → its response. `Relay(builder, config).begin(request)`."""
+"""The relay: answers a caller's request. `Relay(builder, config).begin(request)`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class RelayExchange:
         self._config = config
         self._reply: RelayedReply | None = None
         self.call: CallLike = find_no_call(request.dialect or "openai_chat")
-        """The call before any other is chosen: it sends no request."""
+        """Placeholder until a target is chosen."""
         self.unconfirmed: list[UnconfirmedRecord] = []
         """Records that are confirmed when the caller has what was emitted last."""
 
@@ -137,8 +137,8 @@ class RelayExchange:
         return (yield from _fail(caller, error, reply))
 
     def open_early(self) -> ResponseStart | None:
-        """Send the head of a stream before its provider has answered, for a caller who waits long: from then on errors
-        are told inside the stream. Another target may still be asked. None if this is no stream, its head has left, or
+        """Send the head of a stream before its provider has answered, for a caller that waits long: later errors
+        are sent inside the stream. Another target may still be asked. None if this is no stream, its head has left, or
         its dialect has no ping that could follow.
         """
         return None if self._reply is None else self._reply.open_early()
@@ -184,14 +184,14 @@ def _answer_without_reply(caller: Caller) -> Flow[RelayOutcome]:
 def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
     path = request.path[:200]
     if "websocket" in request.headers.get("upgrade", "").lower():
-        # A client that gets this status uses HTTP at once; others cost it attempts (Codex 0.166, 2026-11-15).
-        message = "this relay speaks HTTP and no WebSockets. Send a POST."
+        # With this status a client falls back to HTTP immediately; others cost retries (Codex 0.166, 2026-11-15).
+        message = "this relay does not support WebSockets. Send a POST over HTTP."
         return RelayRefusal(message, status=426, headers={"upgrade": "HTTP/1.1"})
     if problem.allowed:
         allowed = ", ".join(problem.allowed)
         return RelayRefusal(f"{path} takes {allowed}, not {request.method}.", status=405, headers={"allow": allowed})
     return RelayRefusal(
-        f"nothing is at {path}. Use chat completions, responses, messages, generateContent, converse, or the "
+        f"unknown path {path}. Use chat completions, responses, messages, generateContent, converse, or the "
         "chat of Cohere or Ollama.",
         status=404,
         code="unknown_url",
@@ -199,7 +199,7 @@ def _refuse_path(request: RelayRequest, problem: NoEndpoint) -> RelayRefusal:
 
 
 def _fail(caller: Caller, error: AsidesError, reply: RelayedReply | None = None) -> Flow[RelayOutcome]:
-    """Tell the caller of an error: as a response, or inside the stream that has begun."""
+    """Send an error to the caller: as a response, or inside a started stream."""
     caller.note_problem(error)
     yield from caller.settle(error.partial, has_failed=True)
     told = error if caller.config.trusts_callers else explain_to_client(error)

@@ -93,7 +93,7 @@ class OptionLayers(msgspec.Struct, frozen=True):
 
 
 class Caller:
-    """The caller's side of one request: what it asks for, and the head of its response, which leaves once."""
+    """The caller's side of one request: the request, and the head of its response, which is sent once."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Caller:
         `origins`: who made the thinking of earlier replies.
         """
         self.observer = observer
-        """Who watches this request; None: nobody, or one that failed."""
+        """The observer of this request; None if there is none, or it failed."""
         self.request = request
         self.layers: dict[str, OptionLayers] = {} if layers is None else layers
         self.known_calls = known_calls
@@ -131,9 +131,9 @@ class Caller:
         if request.limits is not None:
             self._limit(request.limits)
         self.other_call: Call | None = None
-        """The call to the other endpoint of the same server, where nobody knows whether it has the client's own."""
+        """The call to the other endpoint of the same server, if it is unknown whether it has the client's own."""
         self.notices: list[Notice] = []
-        """What there is to tell beside the notices of the reply."""
+        """Notices in addition to those of the reply."""
         self.unconfirmed: list[UnconfirmedRecord] = []
         """Records that are confirmed when the caller has what follows: earlier turns that it gave back, and its own."""
         self.attempts = 0
@@ -209,7 +209,7 @@ class Caller:
             yield from self.use.reserve(call, self.request.body, extra, find_partial)
 
     def note_problem(self, problem: AsidesError) -> None:
-        """A target has failed: what it may cost all the same is settled."""
+        """A target has failed: settle what it may have cost."""
         if self.use is not None:
             self.use.note_problem(problem)
 
@@ -247,10 +247,10 @@ class Caller:
             self._show(self.observer.see_events, events)
 
     def _show(self, see: Callable[..., None], *what: object) -> None:
-        """Show something to the observer. One that raises is not asked again."""
+        """Call a method of the observer. If it raises, the observer is dropped."""
         try:
             see(*what)
-        except Exception as problem:  # noqa: BLE001 - whoever watches breaks no reply
+        except Exception as problem:  # noqa: BLE001 - an observer must not break a reply
             _log.error("the observer of a request failed: %s", type(problem).__name__)
             self.observer = None
 
@@ -265,7 +265,7 @@ def make_request_id() -> str:
 
 
 def write_codes(notices: Iterable[Notice]) -> str:
-    """The value of the header that tells of notices: their codes, each once, with the setting that they are about."""
+    """The value of the notices header: each code once, with the setting it concerns."""
     codes = [f"{notice.code};{notice.setting}" if notice.setting else notice.code for notice in notices]
     clean = [code for code in dict.fromkeys(codes) if code.isascii() and code.isprintable()]
     return ", ".join(clean[:_MOST_NOTICES])[:_MOST_CHARACTERS]

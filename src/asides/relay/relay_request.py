@@ -60,11 +60,11 @@ class ResponseStart(msgspec.Struct, frozen=True):
 
 RelayMode = Literal["forward", "translate", "own"]
 """How a request went, for logs and metrics. forward: nothing changed in either direction. translate: the request or the
-reply was written anew. own: the relay answered by itself."""
+reply was rewritten. own: the relay answered by itself."""
 
 
 class RelayOutcome(msgspec.Struct, frozen=True):
-    """How a relayed request ended, for whoever logs and counts."""
+    """How a relayed request ended, for logs and metrics."""
 
     status: int
     mode: RelayMode

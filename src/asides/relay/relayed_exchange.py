@@ -1,4 +1,4 @@
-"""One request to one target: an exchange whose request and reply change only where they have to.
+"""One request to one target: an exchange that changes request and reply only where necessary.
 
 An unchanged request goes out in the caller's bytes, and an unchanged reply comes back in the provider's while the
 decoder watches, for usage, thinking and the record of the turn. The two directions are independent (find_changes).
@@ -87,7 +87,7 @@ def _encode_like(given: bytes, on_conflict: OnConflict, prompt: Prompt, target: 
 
 
 def _holds_thought(events: Sequence[Event]) -> bool:
-    """Whether there is a thought, also one without words. Seals of texts and calls are none."""
+    """Whether there is a thought, also one without words. Seals of texts and calls do not count."""
     others = {event.block for event in events if isinstance(event, (TextDelta, ToolCallDelta, PartArrived))}
     return any(
         isinstance(event, ThinkingDelta) or (isinstance(event, ThoughtSealed) and event.block not in others)
@@ -169,7 +169,7 @@ class RelayedExchange(WrittenExchange):
         """Whether the provider's bytes are the reply."""
         may_think = call.target.thinks(call.prompt.thinking) is not False
         self._waits_for_words = self._passes and not shows_thinking and may_think
-        """Whether thinking that nobody asked for may come first: then the reply is written instead."""
+        """Whether unrequested thinking may come first; then the reply is rewritten."""
         self._waiting: list[Event] = []
         changed: tuple[Notice, ...] = ()
         prompt = call.prompt
@@ -434,7 +434,7 @@ class RelayedExchange(WrittenExchange):
             pass
 
     def _return_refusal(self, response: _Response, problem: AsidesError) -> Flow[None]:
-        """Hand the refusal of the caller's own bytes to the caller, unless it is about a key of somebody else."""
+        """Hand the refusal of the caller's own bytes to the caller, unless it concerns another party's key."""
         caller, status = self._caller, response.head.status
         yield from caller.settle(None, has_failed=True)
         is_own = isinstance(problem, AuthError) and not caller.config.trusts_callers
@@ -492,7 +492,7 @@ class RelayedExchange(WrittenExchange):
             yield Emit([written] if caller.started else [*self._start_writing(shown), written])
 
     def _begin_reply(self, events: list[Event]) -> list[Event]:
-        """Name the model as the caller does, and tell the carrier what is known of the turn."""
+        """Name the model as the caller does, and pass facts about the turn to the carrier."""
         if self._carrier is not None and (partial := self._look()) is not None:
             self._carrier.set_turn_facts(prefix=partial.prefix, learned=partial.learned, effort=partial.effort)
         if not isinstance(first := events[0], ReplyStarted):
@@ -516,8 +516,8 @@ class RelayedExchange(WrittenExchange):
         return events if self._json_only is None else self._json_only.fit(events)
 
     def _find_report(self, notices: Sequence[Notice]) -> Report | None:
-        """What the first words of a conversation say about tools that were left out; None if there is nothing to say,
-        or nobody who would read it.
+        """What the first words of a conversation say about tools that were left out; None if no tool was left out,
+        or no person reads the reply.
         """
         names = [str(notice.asked) for notice in notices if notice.code == TOOL_NOT_SENT]
         if not names or self._caller.config.trusts_callers or self._asked.prompt.output is not None:

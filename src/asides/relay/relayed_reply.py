@@ -82,7 +82,7 @@ class RelayedReply:
         self._shows_thinking = True
         """Whether the reply has thinking where it is written here."""
         self._hides_usage = False
-        """Whether what it uses is counted, and its provider would not report it."""
+        """Whether the key is metered, and the provider would not report usage."""
         self.mode: RelayMode = "own"
         self.reason = ""
         self.model = ""
@@ -118,14 +118,14 @@ class RelayedReply:
         return b"" if self._pings is None else self._pings.write(now, self._exchange)
 
     def write_last_error(self, response: ErrorResponse, *, is_cut: bool = False) -> bytes:
-        """The end of a stream that has begun and failed, in the caller's dialect; b"" where its end is said already.
-        `is_cut`: nobody has said it.
+        """The end of a stream that has begun and failed, in the caller's dialect; b"" if it has already been sent.
+        `is_cut`: the stream broke off before its terminal event.
         """
         exchange, caller = self._exchange, self._caller
         written = None if exchange is None else exchange.write_last_error(response)
         if written is not None:
             return written
-        # After an early head, nothing else has told of the error.
+        # After an early head, the error has not been sent yet.
         is_cut = is_cut or (caller.opened_early and not caller.started)
         is_cut = is_cut or (isinstance(exchange, RelayedExchange) and exchange.is_cut and caller.config.reports_cuts)
         if is_cut:
@@ -136,7 +136,7 @@ class RelayedReply:
         return b""
 
     def steps(self) -> Flow[RelayOutcome]:
-        """The flow. Raises errors, for whoever writes them."""
+        """Run the flow. The caller turns exceptions into responses."""
         caller = self._caller
         read, make_writer = self._find_form()
         served, unreadable = read_request(read, caller)
@@ -145,7 +145,7 @@ class RelayedReply:
         if served is not None and is_load_request(served, caller.dialect):
             return (yield from _answer_load(caller, served, make_writer))
         if unreadable is not None and caller.request.limits is not None:
-            raise unreadable  # Nobody could say what it asks for, or what it may cost.
+            raise unreadable  # Its model and cost are unknown.
         asked = served or read_shallow(caller)
         self.asked = asked.model
         caller.show_asked(asked)
@@ -290,7 +290,7 @@ class RelayedReply:
         return find_reply_form(endpoint.dialect, endpoint.path, endpoint.query)
 
     def _find_changes(self, call: Call, options: RequestOptions, model: str) -> Changes:
-        """What changes for a target. `model`: the one that the request names, where it is another."""
+        """What changes for a target. `model`: the model in the request, if it differs."""
         caller, state = self._caller, self._state
         asked = Asked(
             caller.dialect,
@@ -389,7 +389,7 @@ class RelayedReply:
         return claim
 
     def _store_compacted(self, served: ServedRequest, visibility: Visibility) -> Store | None:
-        """How the response of a compaction is stored: whoever continues it goes on from the summary alone."""
+        """How the response of a compaction is stored: a continuation starts from the summary alone."""
         state = self._state
         if not can_store(self._caller, state):
             return None

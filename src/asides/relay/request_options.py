@@ -30,18 +30,18 @@ _ALLOWED = frozenset(
     openai_responses_enabled
     """.split()
 )
-# What decides where a request and its key go, and what protects the memory of this process.
-_OF_TRUSTED_CALLERS = frozenset({"api_key", "base_url", "reply_limits"})
-# What tells thinking from the answer: whoever may not see raw thinking could have it taken for the answer.
-_ABOUT_THINKING = frozenset({"tags", "tag_position", "starts_inside", "heuristics", "thinking_field", "family"})
-# How much work other callers may ask for, and how long they may keep a connection to a provider.
+# Options that set the destination and key of a request, or protect the memory of this process.
+_TRUSTED_ONLY_OPTIONS = frozenset({"api_key", "base_url", "reply_limits"})
+# Options that separate thinking from the answer: with them a caller could get hidden thinking as text.
+_THINKING_OPTIONS = frozenset({"tags", "tag_position", "starts_inside", "heuristics", "thinking_field", "family"})
+# Upper bounds for untrusted callers: retries, and how long a connection to a provider stays open.
 _MOST = {"retries": 10, "max_wait": 600}
 _MOST_SECONDS = 3600
 _MOST_FALLBACKS = 16
-# Fields of a body that choose a model: those that a caller may use are in its own field.
+# Fields of a body that choose a model. Callers choose with `model` and `fallbacks` instead.
 _CHOOSES_MODEL = ("model", "models", "modelId")
-# Fields that name what a provider's account holds: the relay checks whose it is where the caller's dialect has them.
-_IN_ACCOUNT = (
+# Fields that name objects in a provider's account. Where the caller's dialect has them, the relay checks the owner.
+_ACCOUNT_FIELDS = (
     *(facts.previous_field for facts in map(find_facts, DIALECTS) if facts.stored_as),
     *("conversation", "prompt", "container", "cachedContent", "thread", "background"),
 )
@@ -76,16 +76,16 @@ def merge_layers(route: Route, config: RelayConfig, builder: CallBuilder) -> Opt
 
 
 def read_request_options(given: Any, config: RelayConfig, visibility: Visibility | None = None) -> dict[str, Any]:
-    """Check the object `asides` of a body. Raises RelayRefusal for what is no option, or not allowed here.
+    """Check the object `asides` of a body. Raises RelayRefusal for an unknown option, or one not allowed here.
     `visibility`: what callers may see of thinking; None: everything.
     """
     if given is None:
         return {}
     if not isinstance(given, Mapping):
         raise RelayRefusal(f"{FIELD} is not an object. Write an object with options, such as timeout.", param=FIELD)
-    allowed = _ALLOWED | _OWN | (_OF_TRUSTED_CALLERS if config.trusts_callers else frozenset())
+    allowed = _ALLOWED | _OWN | (_TRUSTED_ONLY_OPTIONS if config.trusts_callers else frozenset())
     for name in given:
-        if name in _OF_TRUSTED_CALLERS and name not in allowed:
+        if name in _TRUSTED_ONLY_OPTIONS and name not in allowed:
             raise RelayRefusal(
                 f"{FIELD}.{name} is not allowed: this relay chooses addresses, keys and limits itself. Leave it out.",
                 param=f"{FIELD}.{name}",
@@ -103,7 +103,7 @@ def read_request_options(given: Any, config: RelayConfig, visibility: Visibility
 
 def _refuse_separation(options: Mapping[str, Any]) -> None:
     """Raise a RelayRefusal for an option that decides what of a reply is thinking."""
-    found = next((name for name in options if name in _ABOUT_THINKING), None)
+    found = next((name for name in options if name in _THINKING_OPTIONS), None)
     if found is not None:
         raise RelayRefusal(
             f"{FIELD}.{found} is not allowed: it decides what of a reply is thinking, which callers of this relay do "
@@ -123,8 +123,8 @@ def _check_limits(options: Mapping[str, Any]) -> None:
         raise RelayRefusal(f"{FIELD}.fallbacks has at most {_MOST_FALLBACKS} models here.", param=f"{FIELD}.fallbacks")
     extra = options.get("extra")
     if isinstance(extra, Mapping) and any(name in extra for name in _CHOOSES_MODEL):
-        raise RelayRefusal(f"{FIELD}.extra names no model: model does.", param=f"{FIELD}.extra")
-    held = next((name for name in _IN_ACCOUNT if name in extra), None) if isinstance(extra, Mapping) else None
+        raise RelayRefusal(f"{FIELD}.extra must not name a model. Use the field model.", param=f"{FIELD}.extra")
+    held = next((name for name in _ACCOUNT_FIELDS if name in extra), None) if isinstance(extra, Mapping) else None
     if held is not None:
         raise RelayRefusal(
             f"{FIELD}.extra has no {held} here: the account of the provider is not the caller's own. Leave it out.",

@@ -32,15 +32,15 @@ class Route(msgspec.Struct, frozen=True):
     targets: tuple[str, ...]
     options: Options = msgspec.field(default_factory=Options)
     name: str = ""
-    """The name of the route of the settings; "" if it is none."""
+    """The name of the route in the settings; "" if it is not one."""
     is_guess: bool = False
-    """The name looks as if it began with a provider's, and none is called so: a model of the home may be."""
+    """The prefix looks like a provider but is unknown: it may be part of a model's name at the home."""
     renames: bool = False
-    """The request named another model than is asked: a route or an alias of the settings stands between."""
+    """The request named a route or an alias from the settings."""
     is_bare: bool = False
     """The name says neither a provider nor a route: it was taken for a model of the home, or of the dialect's maker."""
     meant: str = ""
-    """The name that led here: without what clients of a dialect add to it. Whoever may ask this name may go on."""
+    """The name that led here: without what clients of a dialect add to it. Access is checked against this name."""
 
 
 def find_route(model: str, builder: CallBuilder, home: str, dialect: str) -> Route:
@@ -84,7 +84,7 @@ def is_qualified(name: str, builder: CallBuilder, *, slashes: bool = True) -> bo
 
 def refuse_file(names: Iterable[str], builder: CallBuilder) -> None:
     """Raise UnknownModel for a name that is the path of a file which a server would be started with: `names` come from
-    a stranger. Those that the settings give to such files are fine, and so is the model that comes with us.
+    a stranger. Names from the settings are allowed, and so is the bundled model.
     """
     for name in names:
         if name in builder.settings.aliases:
@@ -92,7 +92,7 @@ def refuse_file(names: Iterable[str], builder: CallBuilder) -> None:
         try:
             found = builder.find_target(name)
         except ConfigError:
-            continue  # Building its call tells why it leads nowhere.
+            continue  # Building its call reports the reason.
         starts = found.launches and found.provider.launcher not in (OWN_STAGE, RUNNING_STAGE)
         if starts and f"{found.provider.name}:{found.model}".lower() != WITHOUT_A_KEY:
             raise UnknownModel(

@@ -1,5 +1,5 @@
 """Change members of a JSON object in its bytes, so that everything else stays byte for byte: `splice_body`, and
-`keep_bytes` for a request that was written anew.
+`keep_bytes` for a request that was rewritten.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 def find_members(body: bytes) -> list[Member] | None:
-    """The members of the JSON object, in order; None if the body is none, or if two members have one name."""
+    """The members of the JSON object, in order; None if the body is not one, or if two members have one name."""
     try:
         values = _DECODER.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -109,7 +109,7 @@ def _says_nothing(value: bytes) -> bool:
 
 
 def _say_same(one: bytes, other: bytes) -> bool:
-    """Whether two values are the same JSON. A text may stand in a list of one block, and no content be null."""
+    """Whether two values are the same JSON. A text may also be a list of one block, and missing content null."""
     if one == other:
         return True
     try:

@@ -44,12 +44,12 @@ def build_calls(caller: Caller, served: ServedRequest, options: RequestOptions) 
 
 
 def explain_missing_key(problem: MissingKey, model: str, route: Route, caller: Caller) -> ConfigError:
-    """The error for a caller whose request has no key: how it passes one here, or which provider it meant."""
+    """The error for a request without a key: how to pass one, or the likely intended provider."""
     config, rows = caller.config, caller.builder.rows
     if route.is_guess:
         from asides.providers.unknown_names import explain_model
 
-        # Whoever is not trusted has no argument to pass.
+        # Untrusted callers cannot pass arguments.
         needed = problem if config.trusts_callers else problem.with_hint(_ASK)
         return UnknownModel(f"{explain_model(model[:200], rows)} If it is the whole name of a model: {needed}")
     row = find_row(route.targets[0].partition(":")[0], rows)
@@ -67,7 +67,7 @@ def _build_call(
     row = find_row(model.partition(":")[0], builder.rows)
     is_home = bool(home) and row is not None and row is find_row(home, builder.rows)
     at_home = caller.config.home_options
-    # Whoever names another address gives its key too: the one of the home goes to the home alone.
+    # A caller that names another address also passes its key: the home's key goes only to the home.
     is_home = is_home and options.get("base_url") in (None, at_home.get("base_url"))
     if is_home:
         options = merge_options(at_home, options)
@@ -99,7 +99,7 @@ def _build_call(
         caller.other_call = call
         is_known = True
     speaks_it = speaks_it and is_known
-    # Thinking that was asked for comes back only from Responses.
+    # Only Responses returns requested thinking.
     if not speaks_it or (caller.dialect != RESPONSES and prompt.thinking.wanted):
         return call
     place = (id(options), endpoint) if keeps else None

@@ -1,7 +1,7 @@
 """The whole events in the bytes of a stream that is forwarded: `find_splitter(content_type).feed(data)`.
 
-An event that is not whole means nothing to the caller yet, and if the provider breaks off, it must not stand before the
-error that ends the stream: a reader would take the two for one.
+A partial event means nothing to the caller yet. If the provider breaks off, it must not precede the error that ends
+the stream: a parser would read the two as one.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class _Frames(_Holding):
         while end + _PREFIX <= len(held):
             length = int.from_bytes(held[end : end + _PREFIX])
             if not _SHORTEST_FRAME <= length <= _MOST_HELD:
-                return len(held)  # These are no frames.
+                return len(held)  # Not frames.
             if end + length > len(held):
                 break
             end += length

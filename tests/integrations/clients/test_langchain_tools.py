@@ -224,7 +224,7 @@ def test_an_answer_that_is_not_there_is_told_and_thinking_is_never_taken_for_it(
     ("schema", "method", "told"),
     [
         (City, "guess", "method='guess' is not known"),
-        ({"title": "Names", "type": "array", "items": {}}, "json_schema", "is not of an object"),
+        ({"title": "Names", "type": "array", "items": {}}, "json_schema", "accepts only object schemas"),
         ({"type": "object"}, "json_schema", "cannot be read as a schema"),
         (5, "json_schema", "cannot be read as a schema"),
     ],

@@ -103,7 +103,7 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
         find_keys(None, {}, beside=tmp_path / "vault.db")
 
 
-@pytest.mark.parametrize(("content", "words"), [("", "holds no key"), ("not a key", "master key")])
+@pytest.mark.parametrize(("content", "words"), [("", "contains no key"), ("not a key", "master key")])
 def test_a_key_file_that_holds_none_is_refused_and_kept(tmp_path: Path, content: str, words: str) -> None:
     path = tmp_path / "vault.db.key"
     path.write_text(content)

@@ -143,7 +143,7 @@ class AnyBatch:
     async def _run(self, *, resumes: bool = False) -> BatchStatus:
         """Load the rows, answer what waits, and write the output, also if the run is stopped or fails halfway."""
         record, own = await self._prepare(self._resume if resumes else self._begin)
-        if not record.is_loaded:  # Somebody has cancelled it meanwhile.
+        if not record.is_loaded:  # It was cancelled meanwhile.
             return await asyncio.to_thread(self._read_status)
         job = await self._answer(record, own, record.via if resumes else self._via)
         if job.error is not None:
@@ -176,7 +176,7 @@ class AnyBatch:
         return job
 
     async def _end(self, job: BatchJob) -> None:
-        """Write the output. The error that ended the run is told before one of the output."""
+        """Write the output. The error that ended the run takes precedence over one of the output."""
         try:
             await self._write_output()
         except ConfigError as problem:
@@ -319,11 +319,11 @@ class AnyBatch:
         return ConfigError(f"there is no batch for {self._output} in the ledger {place}. {advice}.")
 
     def _read_status(self) -> BatchStatus:
-        """How far the batch is, whoever runs it. Raises a ConfigError if there is none."""
+        """Progress of the batch, also if another process runs it. Raises a ConfigError if there is none."""
         return read_status(self._database, self._find())
 
     async def _cancel(self) -> BatchStatus:
-        """Stop it, whoever runs it. Batches at a vendor are cancelled there; what they have answered is written."""
+        """Stop it, also if another process runs it. Vendor batches are cancelled there; their answers are written."""
         await asyncio.to_thread(self._find)
         record = await self._database.run_async(self._ledger.cancel)
         sent = await self._database.run_async(self._ledger.count_sent, writes=False)

@@ -1,7 +1,7 @@
 """`BatchJob`: what every runner of a batch needs. It writes outcomes to the ledger, claims requests, and encodes
 replies. A run opens one (`open_job`), and so does each process that takes part in it; it needs a `JobSetup`.
 
-A runner is a module with `run(job)`, such as `live_runner`, which sends single requests, some at once.
+A runner is a module with `run(job)`, such as `live_runner`, which sends single requests, several in parallel.
 """
 
 from __future__ import annotations
@@ -273,7 +273,7 @@ def encode_fields(fields: dict[str, Any]) -> bytes:
 
 
 def build_changed_error() -> ConfigError:
-    """The error of a run whose batch was loaded anew by another process."""
+    """The error of a run whose batch was reloaded by another process."""
     return ConfigError(
         "another process has given this batch other rows, another model or other options. Wait for it, and run "
         "the batch again."
@@ -312,7 +312,7 @@ class Runner(Protocol):
 def find_runner(via: str) -> Runner:
     """The runner with this name. Raises a ConfigError for an unknown one, or one that is not installed."""
     if via not in _RUNNERS:
-        raise ConfigError(f"via is {via!r}, which is unknown. Use {', '.join(_RUNNERS)}.")
+        raise ConfigError(f"unknown via {via!r}. Use {', '.join(_RUNNERS)}.")
     try:
         return cast("Runner", import_module(_RUNNERS[via]))
     except ModuleNotFoundError as missing:

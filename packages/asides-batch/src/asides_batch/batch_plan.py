@@ -146,7 +146,7 @@ def _read_output(value: Any) -> Any:
 
 
 class RunSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a batch is run. It does not change what is asked. A batch that is resumed keeps what is not given anew."""
+    """How a batch is run. It does not change the requests. A resumed batch keeps settings that are not given again."""
 
     concurrency: int | None = None
     rpm: float | None = None

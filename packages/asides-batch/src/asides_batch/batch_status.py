@@ -22,7 +22,7 @@ class VendorBatchStatus(msgspec.Struct, frozen=True):
     """The vendor's word for it; "creating" before there is one."""
     requests: int
     done: int | None
-    """None where the vendor does not tell before the end."""
+    """None if the vendor does not report it before the end."""
     provider: str = ""
     """Who runs it; "" where only the ledger was read, which does not know."""
 
@@ -32,7 +32,7 @@ class BatchStatus(msgspec.Struct, frozen=True):
 
     name: str
     state: RunState
-    """running: somebody asks now. stopped: nobody does, and some requests wait. finished: none waits."""
+    """running: a process is sending requests. stopped: none is, and some requests wait. finished: none waits."""
     model: str
     via: Via
     output: str
@@ -64,7 +64,7 @@ class BatchStatus(msgspec.Struct, frozen=True):
 
     @property
     def has_rows(self) -> bool:
-        """Whether all rows are loaded. Otherwise `resume` is of no use, and `run` goes on."""
+        """Whether all rows are loaded. If not, `resume` cannot be used, and `run` continues."""
         return self.state != "loading" and self.rows > 0
 
     @property

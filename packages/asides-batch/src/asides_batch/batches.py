@@ -22,8 +22,8 @@ class Batch(AnyBatch):
     What was answered is in a ledger beside the output (`ledger`: another file, or a postgresql:// URL). However a run
     ends, the next one asks only what has no answer. `rpm`, `tpm`: requests and tokens a minute. `max_cost`: a limit in
     dollars, never passed. `replace`: ask again what was asked of another model. `schema`: the form of the answers.
-    `via`: "live" (the default), "vendor" or "ray"; `resume` goes on as the batch began. `actors`, `ray_address`: how
-    many actors of which Ray cluster take part. Iterate for the results, in order. Other options are those of `ask`.
+    `via`: "live" (the default), "vendor" or "ray"; `resume` continues as the batch began. `actors`, `ray_address`: how
+    many actors, on which Ray cluster. Iterate for the results, in order. Other options are those of `ask`.
     """
 
     def run(self) -> BatchStatus:
@@ -40,11 +40,11 @@ class Batch(AnyBatch):
 
     @property
     def status(self) -> BatchStatus:
-        """How far it is, whoever runs it."""
+        """Progress of the batch, also if another process runs it."""
         return self._read_status()
 
     def cancel(self) -> BatchStatus:
-        """Stop it, whoever runs it: what is under way is finished, and `resume` goes on."""
+        """Stop it, also if another process runs it: open requests finish, and `resume` continues."""
         return _run_in_loop(self._cancel)
 
     def __iter__(self) -> Iterator[BatchResult]:
@@ -79,11 +79,11 @@ class AsyncBatch(AnyBatch):
         return await asyncio.to_thread(self._check)
 
     async def status(self) -> BatchStatus:
-        """How far it is, whoever runs it."""
+        """Progress of the batch, also if another process runs it."""
         return await asyncio.to_thread(self._read_status)
 
     async def cancel(self) -> BatchStatus:
-        """Stop it, whoever runs it: what is under way is finished, and `resume` goes on."""
+        """Stop it, also if another process runs it: open requests finish, and `resume` continues."""
         return await self._cancel()
 
     async def __aiter__(self) -> AsyncIterator[BatchResult]:

@@ -122,8 +122,8 @@ def write_output(database: Database, ledger: Ledger, path: Path) -> int:
 
 
 def _name_fresh(target: Path) -> Path:
-    """A name that nobody can guess: another process may write the same output, or may have put a link at a name that is
-    easy to guess.
+    """An unguessable name: another process may write the same output, or may have put a link at a name that is easy to
+    guess.
     """
     return target.with_name(f"{target.name}.new-{secrets.token_hex(4)}")
 

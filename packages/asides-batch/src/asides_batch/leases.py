@@ -1,6 +1,6 @@
 """Who works on a claimed request: the name of this process as an owner, and whether the process of another has ended.
 
-A claim has a lease, which its owner renews. When the owner's process is known to have ended, nobody waits for the
+A claim has a lease, which its owner renews. When the owner's process is known to have ended, no process waits for the
 lease.
 """
 
@@ -52,7 +52,7 @@ def name_machine() -> str:
 
 
 def _read_start(pid: int) -> str:
-    """When a process started, in ticks, to tell apart processes that had the same number; "" if unknown."""
+    """When a process started, in ticks, to distinguish processes with the same number; "" if unknown."""
     try:
         # After the name, which may hold anything, in parentheses.
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()

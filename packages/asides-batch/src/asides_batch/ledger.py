@@ -192,8 +192,8 @@ class Ledger:
         return record
 
     def cancel(self) -> Queries[BatchRecord]:
-        """Cancel the batch, unless all is answered: nobody can claim a request any more. Replies under way are still
-        written. Whoever loads its rows stops, and the next run loads them from the beginning.
+        """Cancel the batch, unless all is answered: no request can be claimed any more. Replies under way are still
+        written. A process that loads its rows stops, and the next run loads them from the beginning.
         """
         record, now = yield from self._lock()
         if record.state == "open" and record.done == record.requests:
@@ -315,8 +315,8 @@ class Ledger:
     ) -> Queries[ExchangeResult]:
         """Write outcomes, and claim as many requests as are wanted and allowed.
 
-        `released`: claimed requests that were not asked. `pause`: seconds for which nobody should send. `renew`:
-        lengthen the leases of this owner. Nothing is claimed from a batch that was loaded anew or cancelled.
+        `released`: claimed requests that were not asked. `pause`: seconds during which no process should send. `renew`:
+        extend the leases of this owner. Nothing is claimed from a batch that was reloaded or cancelled.
         """
         record, now = yield from self._lock()
         if outcomes:

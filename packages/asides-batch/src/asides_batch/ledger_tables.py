@@ -119,10 +119,12 @@ def _has_tables(connection: sqlite3.Connection, path: str) -> bool:
             )
         if connection.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchone()[0]:
             # A view may compute without end, and a trigger delete what is written.
-            raise StoreError(f"{path} has views or triggers, which no ledger has. Remove them, or name another output.")
+            raise StoreError(
+                f"{path} has views or triggers, which a ledger must not have. Remove them, or name another output."
+            )
         return True
     if application or version or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreError(f"{path} is a database, but no ledger of a batch. Name another output or ledger.")
+        raise StoreError(f"{path} is a database, but not the ledger of a batch. Name another output or ledger.")
     return False
 
 

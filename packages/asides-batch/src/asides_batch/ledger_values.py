@@ -21,7 +21,7 @@ class BatchRecord(msgspec.Struct):
 
     name: str
     version: int
-    """Raised whenever its rows or its plan are loaded anew: who loads an older version, or asks for it, stops."""
+    """Increased whenever its rows or its plan are reloaded: processes that work on an older version stop."""
     state: BatchState
     via: Via
     model: str
@@ -52,7 +52,7 @@ class BatchRecord(msgspec.Struct):
     next_token: float
     """When the next request may be sent, by the tokens a minute."""
     paused_until: float
-    """Until when nobody sends: a provider asked to wait."""
+    """No process sends before this time: a provider asked to wait."""
     began: float
     """When the present run began."""
     done_before: int
@@ -175,7 +175,7 @@ class RunLimits(msgspec.Struct, frozen=True):
         return start
 
     def take_slot(self, record: BatchRecord, now: float, tokens: int) -> None:
-        """Move the time of the next slot: a request with so many tokens is claimed."""
+        """Move the time of the next slot: a request with this many tokens is claimed."""
         if self.rpm:
             record.next_request = max(now, record.next_request) + 60.0 / self.rpm
         if self.tpm:

@@ -1,4 +1,4 @@
-"""`run(job)`: answers a batch with single requests, some at once, through an `AsyncClient`.
+"""`run(job)`: answers a batch with single requests, several in parallel, through an `AsyncClient`.
 
 Replies are written to the ledger in groups; a request counts as answered from then on.
 """
@@ -24,7 +24,7 @@ from asides_batch.ledger_values import Claim, Outcome
 
 _GROUP = 200
 _WRITE_SECONDS = 0.02
-"""Outcomes are written when there are _GROUP of them, or after this time. Those that a kill loses are asked again."""
+"""Outcomes are written when there are _GROUP of them, or after this time. Outcomes lost by a kill are asked again."""
 _CLAIM_SECONDS = 0.1
 """How often to look for more requests to claim, at most."""
 _MOST_AHEAD = 2000
@@ -56,7 +56,7 @@ class _LiveRun:
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._shared_pause = 0.0
-        """Until when the ledger has been told that nobody should send."""
+        """The pause that was written to the ledger: no process sends before this time."""
         self._rate = 0.0
         self._look_at = 0.0
         self._renewed = self._exchanged = self._loop.time()

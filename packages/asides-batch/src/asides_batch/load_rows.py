@@ -108,7 +108,7 @@ def load_rows(
 ) -> BatchRecord:
     """Load all rows into the ledger. Nothing can be claimed before. `record`: the batch as `Ledger.begin` returned it.
 
-    Rows that the ledger has already are left out, whoever loaded them: this process, one that was killed, or one that
+    Rows that are already in the ledger are skipped, whether loaded by this process, one that was killed, or one that
     loads at the same time. Returns the batch as it is then: it may have been cancelled, or given other rows.
     """
     version, count = record.version, 0

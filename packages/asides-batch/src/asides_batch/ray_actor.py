@@ -1,4 +1,4 @@
-"""What runs on a Ray cluster: `RowAnswerer`, which takes a share of a batch, and `Coordinator`, which tells it to end.
+"""What runs on a Ray cluster: `RowAnswerer`, which takes a share of a batch, and `Coordinator`, which stops it.
 
 A share is not a list of rows: its actor claims requests from the ledger until nothing is left. So no rows are lost when
 an actor is killed. Both are plain classes, which the driver (ray_runner) gives to Ray. Nothing here loads Ray.

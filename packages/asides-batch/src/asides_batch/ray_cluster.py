@@ -37,7 +37,7 @@ def require_ray() -> None:
 def open_cluster(address: str | None, cpus: int) -> Generator[Any]:
     """The module of Ray, connected. Closed at the end, unless the program had opened it.
 
-    `address`: host:port, `auto`, or `local`, which starts a cluster with so many CPUs. None: RAY_ADDRESS, or local.
+    `address`: host:port, `auto`, or `local`, which starts a cluster with this many CPUs. None: RAY_ADDRESS, or local.
     """
     require_ray()
     place = address or os.environ.get("RAY_ADDRESS") or _LOCAL
@@ -89,7 +89,7 @@ def _connect(ray: Any, place: str, cpus: int) -> None:
 
 
 def _probe(place: str) -> None:
-    """Raise a ConfigError if nobody listens at the address: Ray would try for minutes, and then end the process."""
+    """Raise a ConfigError if the address refuses connections: Ray would try for minutes, then end the process."""
     named = re.fullmatch(r"(?:ray://)?\[?(.+?)\]?:(\d+)", place)
     if named is None or place.startswith(_LOCAL):
         return

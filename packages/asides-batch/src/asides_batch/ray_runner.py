@@ -185,5 +185,5 @@ def _place_beside_driver(ray: Any) -> dict[str, Any]:
 
 
 def _call(loop: asyncio.AbstractEventLoop, work: Callable[[], object]) -> None:
-    with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+    with suppress(RuntimeError):  # The loop is closed: nothing waits any more.
         loop.call_soon_threadsafe(work)

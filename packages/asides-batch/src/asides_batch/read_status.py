@@ -24,7 +24,7 @@ def list_statuses(place: str) -> list[BatchStatus]:
 
 
 def read_status(database: Database, record: BatchRecord) -> BatchStatus:
-    """How far a batch is, whoever runs it."""
+    """Progress of a batch, also if another process runs it."""
     ledger = Ledger(record.name)
     running = database.run(lambda: ledger.count_running(has_ended), writes=False)
     failure = database.run(ledger.find_failure, writes=False) if record.failed else None

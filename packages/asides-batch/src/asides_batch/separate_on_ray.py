@@ -149,7 +149,7 @@ def _list_tasks(inputs: Sequence[str], folder: str) -> Iterator[FileTask]:
             seen.add(str(name))
             yield FileTask(str(file), str(name), home)
     if not seen:
-        raise ConfigError("the folder has no files of rows. Name files that end with .parquet or .jsonl, say.")
+        raise ConfigError("the folder has no files of rows. Name files that end with .parquet or .jsonl, for example.")
 
 
 def _is_hidden(name: Path) -> bool:

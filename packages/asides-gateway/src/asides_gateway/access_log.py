@@ -36,7 +36,7 @@ _MOST_NOTICES = 10
 _MOST_LINES = 10_000
 _LONGEST_WORD, _MOST_WORDS = 32, 256
 _FLUSH_SECONDS = 0.05
-"""The lines of so long are handed to the thread that writes them at once: waking it costs more than a line."""
+"""Lines are handed to the writing thread in batches of this duration: waking it costs more than a line."""
 # What a pipe takes in one piece; a line is shorter than the rest.
 _MOST_AT_ONCE = 2048
 _PLAIN = re.compile(r"[^\s\"\\=]+")
@@ -69,12 +69,12 @@ class _Line:
 
 
 def describe_request(record: RequestRecord) -> dict[str, Any]:
-    """What the log tells of a request, by name. No text in it is longer than a line, or moves the cursor."""
+    """The log's fields of a request. Texts are at most one line long and contain no control characters."""
     return _clean_fields(_collect(record))
 
 
 def _collect(record: RequestRecord) -> dict[str, Any]:
-    """What the log tells of a request, as it is."""
+    """The log's fields of a request, not escaped."""
     usage = record.usage
     fields: dict[str, Any] = {
         "id": record.id,
@@ -130,7 +130,7 @@ def _clean(value: Any) -> Any:
     if value in _clean_words:
         return value
     shown = value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…"
-    # A key that someone wrote into a path, or sent as a model.
+    # A key in a path, or sent as a model.
     shown = escape_controls(redact_keys(shown))
     if shown == value and len(value) <= _LONGEST_WORD:
         if len(_clean_words) >= _MOST_WORDS:
@@ -157,7 +157,7 @@ def _write_value(value: Any) -> str:
 
 
 def _quote(text: str) -> str:
-    """The text as one word: what has blanks or quotes stands in quotes."""
+    """The text as one word: quoted if it has blanks or quotes."""
     if _PLAIN.fullmatch(text):
         return text
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -212,7 +212,7 @@ class _StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         requests = self.requests
-        with suppress(OSError, ValueError):  # Nobody reads it any more.
+        with suppress(OSError, ValueError):  # The reader is gone.
             while requests:
                 lines: list[str] = []
                 size = 0
@@ -236,7 +236,7 @@ class _Queue(QueueHandler):
         self.lost = 0
 
     def is_alone(self) -> bool:
-        """Whether nobody else takes the lines of requests."""
+        """Whether no other handler takes the lines of requests."""
         return not _access.handlers and not _access.filters and len(_ours.handlers) == 1 and not _ours.propagate
 
     def add(self, fields: dict[str, Any]) -> None:
@@ -275,7 +275,7 @@ class _Queue(QueueHandler):
 
 
 _WAKE = logging.makeLogRecord({"name": _access.name, "levelno": logging.INFO})
-"""Stands for the requests that were added, and for nothing else."""
+"""Placeholder record that wakes the listener: requests were added."""
 _listeners: list[tuple[QueueListener, _Queue, queue.Queue[Any]]] = []
 
 

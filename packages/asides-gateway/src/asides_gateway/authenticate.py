@@ -1,7 +1,6 @@
-"""Who asks, and whether they may: `Authenticator(settings).identify(headers, query, …) → Identity | Refusal`.
+"""Authentication of clients: `Authenticator(settings).identify(headers, query, …) → Identity | Refusal`.
 
-Keys decide about clients. The headers Host and Origin decide about browsers, which pages of strangers could use against
-a gateway that needs no key: by a name of theirs that leads here, or by a request across sites.
+Clients authenticate with keys. Host and Origin checks stop CSRF and DNS rebinding on keyless loopback gateways.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
 
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 KEY_PARAMETER = "key"
-# Names under which containers reach the machine that they run on. Nobody can register a name below these.
-_OF_CONTAINERS = frozenset({"host.docker.internal", "host.containers.internal"})
+# Names under which containers reach their host. These domains cannot be registered.
+_CONTAINER_HOST_NAMES = frozenset({"host.docker.internal", "host.containers.internal"})
 _LONGEST_KEY = 4096
 _MOST_KEYS = 8
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who asks."""
+    """An authenticated client."""
 
     tenant: str = ""
     """Whose state it is: a digest of the key; "" where none is needed."""
@@ -70,8 +69,8 @@ class Authenticator:
 
     @property
     def needs_key(self) -> bool:
-        """Whether a client has to send a key. So it is once a key was made, though all are revoked by now; and while
-        nobody knows whether one was.
+        """Whether a client has to send a key. True once a key was made, even if all are revoked since; and while
+        that is unknown.
         """
         records = self._records
         return self._has_static or self._is_closed or (records is not None and records.has_keys is not False)
@@ -91,7 +90,7 @@ class Authenticator:
             return found
         if isinstance(found, Identity) and (self.needs_key or is_open or is_preflight):
             return found
-        # Where none is needed yet, somebody may just have made the first key.
+        # If no key is needed yet, the first one may just have been made.
         is_busy = False
         for key in _list_keys(headers, query):
             if KEY_FORM.fullmatch(key) and self._records.can_look_up(digest := digest_key(key)):
@@ -129,7 +128,7 @@ class Authenticator:
             return _refuse_host(host), ""
         origin = headers.get("Origin", "")
         if not origin:
-            # Another port of this machine is of the same site, and none of ours.
+            # Another port of this machine is same-site, but not ours.
             is_foreign = headers.get("Sec-Fetch-Site", "") in ("cross-site", "same-site")
             is_link = method in ("GET", "HEAD") and headers.get("Sec-Fetch-Mode", "") == "navigate"
             return (_refuse_origin("another site") if is_foreign and not is_link else None), ""
@@ -141,7 +140,7 @@ class Authenticator:
 
     def _knows_host(self, host: str) -> bool:
         name = _read_host(host)
-        return name in self._hosts or name in _OF_CONTAINERS or is_loopback(name)
+        return name in self._hosts or name in _CONTAINER_HOST_NAMES or is_loopback(name)
 
     def _find_owner(self, keys: Iterable[str]) -> str | KeyRecord | Refusal:
         """The tenant or the record of the first key that is known. Every comparison takes the same time, whatever it
@@ -175,7 +174,7 @@ def derive_tenant(key: str) -> str:
 
 
 def derive_record_tenant(record: KeyRecord) -> str:
-    """The tenant of a key with a record: its own, or the one that it shares with others."""
+    """The tenant of a key with a record: its own or a shared one."""
     own = f"name {record.tenant}" if record.tenant else f"id {record.id}"
     return hmac.digest(b"asides tenant of a record", own.encode(errors="surrogatepass"), "sha256").hex()[:32]
 
@@ -219,20 +218,20 @@ def _list_all_keys(headers: Headers, query: str) -> Iterator[str]:
 _NO_KEY = Refusal(
     401,
     "invalid_api_key",
-    "this gateway needs one of its own keys, and the request has none that it knows. Send the key of the "
+    "this gateway requires one of its own keys, and the request has no valid one. Send the key of the "
     "gateway where you would send the provider's.",
     {"www-authenticate": "Bearer"},
 )
 _BUSY = Refusal(
     503,
     "keys_unavailable",
-    "the gateway cannot look for this key now: it looks for too many others. Try again in a moment.",
+    "the gateway cannot look up this key now: too many lookups are waiting. Try again in a moment.",
     {"retry-after": "5"},
 )
 _UNSURE = Refusal(
     503,
     "keys_unavailable",
-    "the gateway cannot look for this key now: its database does not answer. Try again in a moment.",
+    "the gateway cannot look up this key now: its database does not answer. Try again in a moment.",
     {"retry-after": "5"},
 )
 

@@ -63,8 +63,8 @@ class BackgroundResponses:
         return msgspec.json.encode(running.document)
 
     def stop(self, tenant: str, response_id: str) -> None:
-        """Stop a response whose client has cancelled or deleted it. Another process's goes on, and its reply is not
-        shown.
+        """Stop a response whose client has cancelled or deleted it. A response of another process continues, but its
+        reply is not shown.
         """
         if (task := self._tasks.pop((tenant, response_id), None)) is not None:
             task.cancel("stopped")
@@ -120,7 +120,7 @@ class _Running:
         except TimeoutError:
             how = "failed"
             await self._fail("server_error", _TOO_LONG)
-        except Exception as problem:  # noqa: BLE001 - whatever is wrong with us, the client finds an end
+        except Exception as problem:  # noqa: BLE001 - on any internal error, still end the response
             how = "failed"
             report_fault(problem)
             await self._fail("server_error", _FAULT)

@@ -30,9 +30,9 @@ _SUMMARY_TYPES = frozenset({"summary_text", "reasoning.summary"})
 # Fields that hold a thought, or a list of thoughts. An object in one of the first is a setting.
 _THOUGHT_FIELDS = frozenset({*THINKING_FIELDS, "reasoning_text", "thinking_text"})
 _THOUGHT_OBJECTS = frozenset({"reasoning_details", "reasoningDetails", "thinking_blocks", "reasoningContent"})
-# What stands beside the text of a thought and is none.
+# Fields beside the text of a thought that are not part of it.
 _PLAIN_FIELDS = frozenset({"type", "id", "format", "index", "status", "role", "object"})
-_OF_MODEL = frozenset({"assistant", "model"})
+_MODEL_ROLES = frozenset({"assistant", "model"})
 # Fields for credentials: options of a relay, and the servers of tools that a provider calls itself.
 _CREDENTIAL = re.compile(
     r"(?i)(?:^|[_-])(?:api[_-]?key|key|secret|password|passwd|bearer|jwt|cookie)$|authorization|auth[_-]?token|access[_-]?"
@@ -54,19 +54,19 @@ _ADDRESS_FIELDS = frozenset({"server_url", "base_url"})
 
 
 def black_out(body: bytes, *, shows: Collection[Readable], redact: Redact = str) -> Any:
-    """The JSON of a body with everything blacked out that must not be shown. Raises ValueError if it is no JSON, or too
-    deep.
+    """The JSON of a body with everything blacked out that must not be shown. Raises ValueError if it is not JSON, or
+    too deep.
 
     `shows`: the kinds of thinking that may be seen. `redact`: takes known secrets out of a text.
     """
     try:
         return _BlackOut(frozenset(shows), redact).visit(msgspec.json.decode(body))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise ValueError("the body is no JSON that can be shown") from None
+        raise ValueError("the body is not JSON that can be shown") from None
 
 
 def hide(text: str) -> str:
-    """What stands in place of a text that is not shown."""
+    """The replacement of a hidden text."""
     return f"{HIDDEN} ({len(text)} characters)"
 
 
@@ -87,7 +87,7 @@ class _BlackOut:
 
     def _visit_object(self, fields: Mapping[str, Any], kind: Readable | None, *, of_model: bool) -> dict[str, Any]:
         kind = _find_kind(fields, kind)
-        of_model = of_model or fields.get("role") in _OF_MODEL
+        of_model = of_model or fields.get("role") in _MODEL_ROLES
         return {name: self._visit_field(fields, name, kind, of_model=of_model) for name in fields}
 
     def _visit_field(self, fields: Mapping[str, Any], name: str, kind: Readable | None, *, of_model: bool) -> Any:
@@ -156,7 +156,7 @@ def show_address(url: str) -> str:
 
 
 def show_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Headers with the values that tell something and are no secret."""
+    """Headers, with the values that are useful and not secret."""
     return {
         name: escape_controls(value)[:_MOST_CHARACTERS] if name.lower().startswith(_SHOWN_HEADERS) else HIDDEN
         for name, value in headers.items()

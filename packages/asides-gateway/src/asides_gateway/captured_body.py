@@ -42,7 +42,7 @@ class CapturedBody:
             try:
                 self._shown = msgspec.Raw(msgspec.json.encode(black_out(raw, shows=self._shows, redact=self._redact)))
             except ValueError:
-                self._shown = f"(not kept: {len(raw)} bytes that are no JSON)"
+                self._shown = f"(not kept: {len(raw)} bytes that are not JSON)"
             self._raw = None
         return self._shown
 

@@ -29,7 +29,7 @@ _NOT_HTTP = (
     "this is not an HTTP request, or its head is broken. Send it again, by HTTP and not HTTPS, with valid headers."
 )
 _TOO_LARGE = f"the headers of the request are too large. Send at most {MAX_FIELDS}, of {MAX_HEAD // 1024} KB."
-_FULL = "the gateway has as many connections as it may have. Try again later."
+_FULL = "the gateway has reached its limit of connections. Try again later."
 
 
 class _HeadTooLarge(Exception):

@@ -57,7 +57,7 @@ _USUAL_MESSAGES, _MOST_MESSAGES = 50, 500
 _MOST_SEARCH = 200
 
 _NO_NUL = r"^[^\x00]*\Z"
-"""PostgreSQL takes no NUL in a text, and a client's mistake is no failure of the store."""
+"""PostgreSQL rejects NUL in text. Refuse it here, as a client error rather than a store failure."""
 Name = Annotated[str, msgspec.Meta(max_length=500, pattern=_NO_NUL)]
 Title = Annotated[str, msgspec.Meta(max_length=MOST_TITLE * 4, pattern=_NO_NUL)]
 Instructions = Annotated[str, msgspec.Meta(max_length=100_000, pattern=_NO_NUL)]
@@ -307,7 +307,7 @@ class ConversationsApi:
                 await turn.run(stream, page.write)
                 await page.response.write_eof()
             except ConnectionError:
-                pass  # Nobody reads it any more, and what arrived is kept.
+                pass  # The client is gone; what arrived is kept.
             finally:
                 await stream.close()
                 await page.close()
@@ -328,7 +328,7 @@ class ConversationsApi:
     # --- what they share ----------------------------------------------------------------------------------------------
 
     def _find_allowed(self, request: web.Request) -> AllowedModels | None:
-        """The models that whoever asks may use; None: all."""
+        """The models that the caller may use; None: all."""
         key = find_identity(request, self._service.authenticator).key
         return None if key is None or not key.limits.models else AllowedModels(key.limits.models)
 

@@ -62,7 +62,7 @@ async def _stop_listening(server: uvicorn.Server) -> None:
     """Take the connections that wait to be accepted, then stop: closing resets those that are left."""
     for listening in _list_sockets(server):
         with suppress(OSError):
-            # No more shall queue up. Whoever is not let in tries again, and finds the port closed.
+            # Stop queueing connections. A client that is turned away retries and finds the port closed.
             listening.listen(0)
         listening.detach()
     # Poll several times: after a scheduling pause one pass may see nothing.
@@ -89,7 +89,7 @@ def _list_sockets(server: uvicorn.Server) -> list[socket.socket]:
 def _accept_waiting(listening: socket.socket) -> list[socket.socket]:
     """Accept the connections that wait, without the event loop."""
     found: list[socket.socket] = []
-    with suppress(OSError):  # It ends with BlockingIOError: nobody waits.
+    with suppress(OSError):  # BlockingIOError: the backlog is empty.
         listening.setblocking(False)
         while len(found) < _MOST_LATE:
             connection, _ = listening.accept()

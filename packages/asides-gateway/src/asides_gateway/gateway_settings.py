@@ -30,7 +30,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     keys: tuple[str, ...] = ()
-    """The keys of which a client has to send one; (): it needs none, which only loopback allows."""
+    """Accepted client keys; (): no key is needed, which is allowed only on loopback."""
     allowed_hosts: tuple[str, ...] = ()
     """More names under which clients may reach it, such as "gateway.example.org": its address and loopback are known.
     Where keys are needed, any name will do unless some are set here."""
@@ -63,12 +63,12 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     body_seconds: float = 600.0
     """How long the body of a request may take to arrive."""
     stall_seconds: float = 300.0
-    """A client that takes nothing of its reply for so long is left."""
+    """Timeout for a client that does not read its reply."""
     key_grace_seconds: float = GRACE_SECONDS
     """How long keys of the database go on while it does not answer."""
     max_body: int = 64 * MEGABYTE
     max_requests: int = 2000
-    """The requests under way at once. One more gets 503."""
+    """Upper bound of concurrent requests. Further ones get 503."""
     telemetry: bool = True
     """Whether spans and metrics are sent, where a variable of OpenTelemetry names a collector."""
     telemetry_content: bool = False

@@ -34,7 +34,7 @@ def add_health(app: web.Application, service: Service) -> None:
         problem = "the gateway is ending" if draining.is_set() else await find_store_problem(service)
         if problem is not None and (draining.is_set() or not service.database.is_shared):
             return _answer({"status": "not ready", "reason": problem}, 503)
-        # All instances would leave at once if one shared store were a reason to.
+        # A shared store must not fail readiness: all instances would leave the load balancer together.
         has_failed = problem is not None or service.has_store_failed
         degraded = [*([STORE] if has_failed else []), *service.list_degraded()]
         answer = {"status": "ready", "degraded": degraded} if degraded else {"status": "ready"}

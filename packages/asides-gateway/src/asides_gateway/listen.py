@@ -95,11 +95,11 @@ def _bind(family: int, address: str, port: int, *, shares: bool) -> socket.socke
 
 def _explain(problem: OSError, host: str, port: int) -> str:
     if isinstance(problem, socket.gaierror):
-        return f"the address {host} is not known. Write one of this machine, such as 127.0.0.1."
+        return f"cannot resolve the address {host} (DNS). Write one of this machine, such as 127.0.0.1."
     match problem.errno:
         case errno.EADDRINUSE:
             return (
-                f"port {port} of {host} is in use: another gateway may be running. End that one, or use "
+                f"port {port} of {host} is in use: another gateway may be running. Stop it, or use "
                 "another port, such as --port 0 for a free one."
             )
         case errno.EACCES | errno.EPERM:

@@ -1,4 +1,4 @@
-"""The figures of a gateway in the format of Prometheus: `Metrics` watches requests, /metrics shows what it counted.
+"""Prometheus metrics: `Metrics` counts requests, and /metrics shows the counts.
 
 No client can add a series: labels are names of dialects, of providers, and of ours; anything else is "other". With
 several processes, each answers for all of them: they share a folder, which PROMETHEUS_MULTIPROC_DIR names.
@@ -64,7 +64,7 @@ class Metrics(RequestWatcher):
     """Counts what happens to requests."""
 
     def __init__(self, service: Service) -> None:
-        # When a series began is of no use, and doubles their number.
+        # The start time of a series is not useful, and doubles the number of series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._service = service
         self._rows: object = None
@@ -198,7 +198,7 @@ class Metrics(RequestWatcher):
             elif code in _HEAL_CODES:
                 self._heals.inc()
             if code not in self._codes:
-                # Our code chooses them all; this holds even if a part of it lets someone else choose.
+                # Our code chooses them all; this limit holds even if a part of it does not.
                 if len(self._codes) >= _MOST_CODES or not _CODE.fullmatch(code):
                     code = OTHER
                 self._codes.add(code)
@@ -239,7 +239,7 @@ def _make_gauge(name: str, words: str, registry: CollectorRegistry) -> Gauge:
 
 
 def add_metrics(app: web.Application, metrics: Metrics) -> None:
-    """Answer /metrics, to GET and HEAD. Who may ask is decided before."""
+    """Answer /metrics, to GET and HEAD. Access is checked before."""
 
     async def answer(_: web.Request) -> web.Response:
         headers = {"content-type": CONTENT_TYPE, "cache-control": "no-store", "server": "asides"}

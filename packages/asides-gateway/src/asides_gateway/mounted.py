@@ -23,7 +23,7 @@ _NEEDS_KEY = (
     "this gateway has no key and answers this machine only. Set keys, as in "
     "app(GatewaySettings(keys=(KEY,))), and send one."
 )
-_NO_WEBSOCKETS = "this gateway has no WebSockets. Send an HTTP request."
+_NO_WEBSOCKETS = "this gateway does not support WebSockets. Send an HTTP request."
 
 
 class MountedGateway:

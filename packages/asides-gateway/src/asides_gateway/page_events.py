@@ -60,7 +60,7 @@ class EventWriter:
         self._thought: tuple[int, float] | None = None
         """The block that is being thought, and since when."""
         self._sealed: int | None = None
-        """A block of which nothing but a seal has come: a hidden thought, unless its text or call follows."""
+        """A block with only a seal so far: a hidden thought, unless its text or call follows."""
         self._pending: tuple[str, dict[str, Any], list[str]] | None = None
         """The event that grows: its name, its fields, and its pieces of text."""
         self._written: list[bytes] = []

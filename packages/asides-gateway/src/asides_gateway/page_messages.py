@@ -83,7 +83,7 @@ def make_note(reply: Reply | None, model: str | None, stopped: str | None, error
 
 
 def read_note(note: bytes | None) -> Note:
-    """Read a note. One that cannot be read, as of a later version, is none."""
+    """Read a note. An unreadable one, such as of a later version, counts as none."""
     try:
         return Note() if note is None else msgspec.json.decode(note, type=Note)
     except msgspec.MsgspecError:
@@ -117,7 +117,7 @@ def show_parts(parts: Sequence[Part], noted: Sequence[NotedThought], visibility:
             blocks.append(show_thought(part, next(thoughts, None), visibility))
         elif not isinstance(part, Text) or part.text:  # A text without words carries a seal.
             blocks.append(_show_part(part))
-    # Thoughts that were not saved at all, since nothing of them goes back.
+    # Thoughts that were not saved, since they are never sent back.
     missing = [_show_thought("", noted.kind, noted.seconds, noted.tokens) for noted in thoughts]
     return [*missing, *blocks]
 

@@ -57,12 +57,12 @@ def choose_model(
 ) -> ChosenModel:
     """Find what to ask, and check that it can be asked: its key is there, and the amount of thinking is one. Raises an
     AsidesError before anything is sent or saved. `may_name_files`: whether the name may be that of a file here.
-    `allowed`: the models that whoever asks may use; None: all.
+    `allowed`: the models that the caller may use; None: all.
     """
     name = name or find_default_model(builder, allowed)
     if name is None:
         raise UnknownModel(
-            "no model is named, and there is none to begin with. Name one as provider:model, or run "
+            "no model is named, and no default is set. Name one as provider:model, or run "
             "`asides config set model PROVIDER:MODEL`."
         )
     check_thinking(thinking)
@@ -97,7 +97,7 @@ def _may_think(target: str, builder: CallBuilder) -> bool:
     try:
         return builder.find_target(target, builder.defaults.get("base_url")).rule.thinking != "never"
     except ConfigError:
-        return False  # Building its call tells why it leads nowhere.
+        return False  # Building its call reports the reason.
 
 
 def check_thinking(thinking: str | int | None) -> None:
@@ -108,7 +108,7 @@ def check_thinking(thinking: str | int | None) -> None:
 
 def find_default_model(builder: CallBuilder, allowed: AllowedModels | None = None) -> str | None:
     """The model of the settings, else the first known one that can be asked; None if there is none. `allowed`: the
-    models that whoever asks may use; None: all.
+    models that the caller may use; None: all.
     """
     default = builder.settings.model
     if default is not None and (allowed is None or allowed.can_ask(default, builder)):
@@ -137,7 +137,7 @@ class PageModel(msgspec.Struct, frozen=True):
     provider: str
     """The name of that provider's row."""
     thinks: bool = True
-    """Whether it may think. A model about which nothing is known may."""
+    """Whether it may think. An unknown model may."""
     efforts: tuple[str, ...] = ()
     """The amounts of thinking that can be asked for, the lowest first; "off" where thinking can be turned off."""
 
@@ -171,7 +171,7 @@ def show_model(name: str, builder: CallBuilder) -> PageModel | None:
         found = builder.find_target(target, builder.defaults.get("base_url"))
         row, rule = found.provider, found.rule
     except ConfigError:
-        # Its address is not set, which a request tells; the model exists.
+        # Its address is not set, which a request reports; the model exists.
         provider, _, model = target.partition(":")
         known = find_row(provider, builder.rows)
         if known is None:

@@ -83,7 +83,7 @@ def describe_error(problem: AsidesError) -> dict[str, Any]:
     """An error of the library: what happened and what to do, and what a program matches on."""
     described: dict[str, Any] = {"message": str(problem), "code": name_error(problem)}
     if isinstance(problem, StoreError) and not isinstance(problem, StoreConflict):
-        # It names files of this machine, which are for whoever runs the gateway.
+        # It names files of this machine: log them for the operator only.
         _log.error("the page's conversations: %s", problem)
         described["message"] = _STORE_FAILED
     if isinstance(problem, ProviderError):
@@ -128,12 +128,12 @@ async def read_json(request: web.Request, kind: type[Body], settings: GatewaySet
 
 
 def find_tenant(request: web.Request, authenticator: Authenticator) -> str:
-    """Whose request this is. Raises PageError for nobody's, whoever has checked it before."""
+    """Return the tenant. Raises PageError if unauthenticated."""
     return find_identity(request, authenticator).tenant
 
 
 def find_identity(request: web.Request, authenticator: Authenticator) -> Identity:
-    """Who asks, with the limits of the key. Raises PageError as `find_tenant` does."""
+    """Return the identity, with the limits of the key. Raises PageError if unauthenticated."""
     found = authenticator.identify(request.headers, request.raw_query, method=request.method)
     if isinstance(found, Refusal):
         raise PageError(found.message, found.code, found.status)
@@ -167,13 +167,13 @@ def check_query(request: web.Request, *names: str) -> None:
     """Raise PageError for a parameter that is not one of these. `key` is the client's, for who may ask."""
     for name in request.query:
         if name not in (*names, "key"):
-            raise PageError(f"there is no parameter {name[:40]!r} here.", "invalid_query")
+            raise PageError(f"unknown parameter {name[:40]!r}.", "invalid_query")
 
 
 def refuse_methods(*allowed: str) -> Handler:
     """A handler for the methods that a path does not take."""
 
     async def refuse(request: web.Request) -> web.StreamResponse:
-        raise PageError(f"{request.method} is not for this path.", "method_not_allowed", 405, allow=allowed)
+        raise PageError(f"{request.method} is not allowed for this path.", "method_not_allowed", 405, allow=allowed)
 
     return answer_errors(refuse)

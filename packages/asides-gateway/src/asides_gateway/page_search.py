@@ -22,7 +22,7 @@ _MESSAGES_AT_ONCE = 16
 # The mark is one that PostgreSQL leaves alone when it writes bytes as text; it doubles a backslash.
 _LIKE = "LIKE ? ESCAPE '!'"
 _SAID = f"CAST(message AS TEXT) {_LIKE}"
-# A damaged message is no text, and must not end the search.
+# A damaged message has no text, and must not end the search.
 _SAID_POSTGRES = "encode(message, 'escape') ILIKE encode(convert_to(?, 'UTF8'), 'escape') ESCAPE '!'"
 
 
@@ -82,7 +82,7 @@ def _find_said(keys: Sequence[int], search: str) -> Queries[set[int]]:
         said |= {key for key, _, document in rows if key not in said and _has_text(document, folded)}
         if len(rows) < _MESSAGES_AT_ONCE:
             break
-        # Go on behind the last message, or behind its conversation if that is found.
+        # Continue after the last message, or after its conversation if that is found.
         last, place, _ = rows[-1]
         remaining = [key for key in remaining if key > last or (key == last and key not in said)]
         place = place if remaining and remaining[0] == last else -1

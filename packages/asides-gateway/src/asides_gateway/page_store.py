@@ -136,8 +136,8 @@ class PageStore(DatabaseStore):
         heading: ConversationHeading | None = None,
         spent: Usage | None = None,
     ) -> ConversationInfo:
-        """Add messages at the end. Raises StoreConflict for a conversation that was deleted meanwhile: one that came
-        back by itself would be nobody's.
+        """Add messages at the end. Raises StoreConflict for a conversation that was deleted meanwhile: adding
+        would recreate it without an owner.
         """
 
         def work() -> Queries[ConversationInfo]:
@@ -174,7 +174,7 @@ class PageStore(DatabaseStore):
         self, tenant: str, search: str = "", before: int | None = None, limit: int = 50
     ) -> list[PageConversation]:
         """The conversations of a tenant, the latest changed first: those whose title, name or text has `search` in it,
-        and of which the last change is before a version.
+        and whose last change is before a version.
         """
 
         def find() -> Queries[list[PageConversation]]:

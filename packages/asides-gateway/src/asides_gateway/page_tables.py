@@ -53,7 +53,7 @@ COLUMNS = """
     stored.length, stored.created, stored.updated, page.held_until
 """
 FROM = "FROM conversations AS stored LEFT JOIN page_conversations AS page ON page.conversation = stored.id"
-# Conversations of the command line have no row here. They are of whoever runs it: the tenant without a key.
+# Conversations of the command line have no row here. They belong to the tenant without a key.
 OWNED = "coalesce(page.tenant, '') = ?"
 
 
@@ -127,14 +127,14 @@ def adopt(name: str, tenant: str, settings: PageSettings, identifier: str | None
     adopted = yield Query(
         f"{insert} {unless_known}",
         (identifier, tenant, *_write_settings(settings), name),
-        # Nobody deletes it meanwhile.
+        # Locks it against deletion.
         postgres=f"{insert} FOR KEY SHARE {unless_known}",
     )
     return identifier if adopted.changed else None
 
 
 def lock(key: int) -> Queries[bool]:
-    """Let nobody else change or delete a conversation before this work ends; False if it is not there."""
+    """Lock a conversation against changes and deletion until this work ends; False if it is not there."""
     sql = "SELECT id FROM conversations WHERE id = ?"
     return (yield Query(sql, (key,), postgres=f"{sql} FOR NO KEY UPDATE")).first is not None
 
@@ -178,7 +178,7 @@ def release(key: int, holder: str) -> Queries[None]:
 
 
 def list_latest(tenant: str, before: int | None, limit: int) -> Queries[list[PageConversation]]:
-    """The conversations of a tenant, the latest changed first: those of which the last change is before a version."""
+    """The conversations of a tenant, the latest changed first, whose last change is before a version."""
     found = yield Query(
         f"SELECT {COLUMNS} {FROM} WHERE {OWNED} AND stored.version < ? ORDER BY stored.version DESC LIMIT ?",
         (tenant, NO_LIMIT if before is None else before, limit),

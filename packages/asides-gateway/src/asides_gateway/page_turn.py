@@ -133,7 +133,7 @@ class PageTurn:
     # --- the reply ----------------------------------------------------------------------------------------------------
 
     async def run(self, stream: AsyncConversationStream[Any], write: Write) -> None:
-        """Ask, and write each batch of events as it comes. A reader that is gone ends the request at once."""
+        """Ask, and write each batch of events as it comes. A reader that disconnects ends the request immediately."""
         writer = EventWriter(self._visibility)
         error: AsidesError | None = None
         stopped: str | None = None
@@ -157,11 +157,11 @@ class PageTurn:
         except (asyncio.CancelledError, ConnectionError):
             await finish(self._end(stream, "stopped", None))
             raise
-        except Exception as problem:  # noqa: BLE001 - whatever is wrong with us, the page gets an end
+        except Exception as problem:  # noqa: BLE001 - on any internal error, still end the turn
             report_fault(problem)
             error, stopped = ProtocolError(_FAULT), "error"
         last = await finish(self._end(stream, stopped, error))
-        # Whoever sees the last event may ask again at once, also another instance.
+        # After the last event the client may send the next question immediately, also to another instance.
         await self._release()
         await write(writer.finish() + last)
 
@@ -192,7 +192,7 @@ class PageTurn:
         note = make_note(reply, self._name_model(reply), stopped, None if problem is None else problem["message"])
         is_kept = place is not None or not isinstance(error, _REFUSES_QUESTION) or not self._take_back()
         if is_kept:
-            # A question that was answered now is one without a note.
+            # Clear the note of an answered question.
             written, question = msgspec.json.encode(note), self._length - 1
             self._store.write_notes(
                 self._about, {question: written} if place is None else {question: None, place: written}
@@ -222,7 +222,7 @@ class PageTurn:
         return True
 
     def _name_model(self, reply: Reply | None) -> str:
-        """Who answered, as provider:model: of several, the one that did."""
+        """The target that answered, as provider:model."""
         origin = None if reply is None else reply.origin
         return self._chosen.name if origin is None else f"{origin.provider}:{origin.model}"
 
@@ -283,11 +283,11 @@ def _find_stop(reply: Reply) -> str | None:
 
 class PageStream:
     """The response of a turn: server-sent events, with a ping whenever nothing was written for some seconds, so that
-    nobody on the way gives up.
+    proxies do not time out.
     """
 
     def __init__(self, request: web.Request, settings: GatewaySettings, see_bytes: Callable[[int], None]) -> None:
-        """`see_bytes` is told how many bytes were written."""
+        """`see_bytes` is called with the number of bytes written."""
         self._see_bytes = see_bytes
         self._request = request
         self._settings = settings

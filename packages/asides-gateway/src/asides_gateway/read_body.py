@@ -17,14 +17,14 @@ _LONGEST_PAUSE = 30.0
 _SLICE = 64 * 1024
 _MOST_AT_ONCE = 1024 * 1024
 _WITHOUT_THREAD = 256 * 1024
-"""Up to this size a body is decompressed at once."""
+"""Up to this size a body is decompressed in one piece."""
 _ENCODINGS = ("gzip", "x-gzip", "deflate", "zstd")
 _MOST_ENCODINGS = 2
 
 
 async def read_body(request: web.Request, settings: GatewaySettings) -> bytes:
     """The body of a request. Raises a RelayRefusal: too large (413), too slow (408), broken (400), or in an encoding
-    that nobody here knows (415). A client that waits for 100-continue gets it when its body is first read.
+    that is not supported (415). A client that waits for 100-continue gets it when its body is first read.
     """
     most = settings.max_body
     length = request.content_length
@@ -98,7 +98,7 @@ def _read_encodings(request: web.Request) -> list[str]:
     known = [name for name in _ENCODINGS if name != "zstd" or _find_zstd() is not None]
     if len(names) > _MOST_ENCODINGS or any(name not in known for name in names):
         raise RelayRefusal(
-            f"the body is in an encoding that is not known here. Use {', '.join(known)}, or none.",
+            f"the Content-Encoding of the body is not supported. Use {', '.join(known)}, or none.",
             status=415,
             headers={"accept-encoding": ", ".join(known), "connection": "close"},
         )
@@ -161,4 +161,4 @@ def _find_zstd() -> Any:
 
 
 def _refuse_encoding(name: str) -> RelayRefusal:
-    return RelayRefusal(f"the body is no {name}, although its Content-Encoding says so. Send it again.")
+    return RelayRefusal(f"the body is not valid {name}, although its Content-Encoding says so. Send it again.")

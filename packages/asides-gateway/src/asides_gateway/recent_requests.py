@@ -18,7 +18,7 @@ from asides_gateway.watcher import RequestWatcher
 MOST_REQUESTS = 1000
 MOST_BYTES = 64 * 1024 * 1024
 MOST_FEEDS = 32
-"""The feeds of one tenant that may be open at once."""
+"""Upper bound of concurrently open feeds of one tenant."""
 
 
 class TooManyFeeds(Exception):
@@ -36,9 +36,9 @@ class RecentRequests(RequestWatcher):
         most_requests: int = MOST_REQUESTS,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """`make_capture`: how bodies are kept where a tenant wants them, as the settings are by then.
-        `has_reader`: whether anyone can be this tenant. Requests of nobody are not kept: strangers without a key would
-        drive out those of others.
+        """`make_capture`: how bodies are kept for tenants that want them, with the current settings.
+        `has_reader`: whether anyone can be this tenant. Unauthenticated requests are not kept: they would
+        displace those of tenants.
         """
         self._has_reader = has_reader
         self._make_capture = make_capture
@@ -198,8 +198,8 @@ class RecentRequests(RequestWatcher):
 
 
 class ChangeFeed:
-    """The changes for one reader. A request that changes while the reader is slow is told once, as it is by then, so
-    that a feed never holds more than the ids of the requests that are kept.
+    """The changes for one reader. A request that changes several times while the reader is slow is reported once, in
+    its latest state, so a feed never holds more than the ids of the kept requests.
     """
 
     def __init__(self, requests: RecentRequests, tenant: str, *, is_reset: bool = False) -> None:
@@ -226,12 +226,12 @@ class ChangeFeed:
         self._wake.set()
 
     def end(self) -> None:
-        """End it: its reader gets what there is, and no more."""
+        """Close the feed: its reader gets the pending changes only."""
         self.is_over = True
         self._wake.set()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for a change, at most so long. Returns whether there is one."""
+        """Wait for a change, with a timeout. Returns whether there is one."""
         try:
             await asyncio.wait_for(self._wake.wait(), seconds)
         except TimeoutError:

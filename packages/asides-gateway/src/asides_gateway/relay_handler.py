@@ -36,10 +36,10 @@ from asides_gateway.watcher import RequestWatch
 
 _STREAM_MARK = next(iter(STREAM_HEADERS.keys() - {"cache-control"}))
 """The header that only streams have."""
-# What a header of a response may hold (RFC 9110), and what the connection decides.
+# Valid header names and values (RFC 9110), and headers that the connection sets.
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_OF_CONNECTION = frozenset({"content-length", "transfer-encoding", "keep-alive", "content-encoding", "trailer"})
+_HOP_BY_HOP_HEADERS = frozenset({"content-length", "transfer-encoding", "keep-alive", "content-encoding", "trailer"})
 _STOPPED = re.compile(r"POST .*/responses/([^/]+)/cancel|DELETE .*/responses/([^/]+)")
 """The requests that stop a response in the background."""
 _CLIENT = re.compile(r"[!-~]{1,60}")
@@ -73,7 +73,7 @@ async def handle_relayed(request: web.Request, service: Service) -> web.StreamRe
     try:
         if refusal is None:
             try:
-                # Whoever needs no key sends no body that would be kept.
+                # Unauthenticated endpoints take no body.
                 body = b"" if is_open else await read_body(request, service.settings)
                 limits = build_caller_limits(identity.key)
                 await service.meters.prepare(identity.key)
@@ -169,7 +169,7 @@ class _Answer:
         except ConnectionError:
             # The client is gone, and the connection with it.
             return self._response or web.Response(status=499)
-        except Exception as problem:  # noqa: BLE001 - whatever is wrong with us, the client gets an end
+        except Exception as problem:  # noqa: BLE001 - on any internal error, still end the response
             how = "failed"
             report_fault(problem)
             response = await self._end_with_fault()
@@ -191,7 +191,7 @@ class _Answer:
     async def _write_whole(
         self, start: ResponseStart, stream: AsyncRelayStream, relayed: RelayRequest
     ) -> web.StreamResponse:
-        """Write a response with its length, at once."""
+        """Write a response with its length, in one piece."""
         body = b"".join([piece async for piece in stream])
         outcome = stream.outcome
         if outcome is not None and isinstance(outcome.error, RunsInBackground):
@@ -266,7 +266,7 @@ class _Answer:
         fit = {
             name: value
             for name, value in headers.items()
-            if name not in _OF_CONNECTION and _NAME.fullmatch(name) and _VALUE.fullmatch(value)
+            if name not in _HOP_BY_HOP_HEADERS and _NAME.fullmatch(name) and _VALUE.fullmatch(value)
         }
         fit["server"] = "asides"
         for name, value in SAFE_HEADERS.items():

@@ -1,6 +1,6 @@
 """Reload the settings of a running gateway: `Reloader.run()` looks at their files, and uses what has changed.
 
-A file that does not read changes nothing, and is told of once.
+An unreadable file changes nothing, and is logged once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from asides_gateway.gateway_settings import GatewaySettings, merge_changes
 from asides_gateway.service import Service
 
 _log = logging.getLogger("asides.gateway")
-# Half the time in which people notice.
+# Poll interval.
 _SECONDS = 0.5
 # A file that is still being written changes again within this time.
 _SETTLE_SECONDS = 0.1
@@ -51,7 +51,7 @@ class Reloader:
     def __init__(
         self, service: Service, source: SettingsSource, *, count: Callable[[bool], None] = lambda _: None
     ) -> None:
-        """`count` is told of each attempt, and whether it succeeded."""
+        """`count` is called for each attempt, with its success."""
         self._service = service
         self._source = source
         self._count = count
@@ -80,8 +80,8 @@ class Reloader:
         try:
             loaded = self._source.load()
             gateway, fixed = merge_changes(self._service.settings, loaded.gateway)
-        except Exception as problem:  # noqa: BLE001 - whatever is in a file, the gateway goes on
-            # What is no error of ours may quote the content.
+        except Exception as problem:  # noqa: BLE001 - whatever is in a file, the gateway keeps running
+            # Errors other than ours may quote the content.
             words = str(problem) if isinstance(problem, ConfigError) else f"unexpected {type(problem).__name__}"
             _log.error("the settings were not reloaded, the old ones stay: %s", escape_controls(redact_keys(words)))
             self._count(False)
@@ -89,12 +89,12 @@ class Reloader:
         self._service.use(loaded.calls, gateway)
         _log.info("the settings were reloaded: new requests use them")
         if fixed:
-            _log.warning("these settings need a new start: %s", ", ".join(f"gateway.{name}" for name in fixed))
+            _log.warning("these settings need a restart: %s", ", ".join(f"gateway.{name}" for name in fixed))
         self._count(True)
         return True
 
     async def _settle(self) -> None:
-        """Wait until nobody writes the files any more. An editor may truncate a file first, or put a new one there."""
+        """Wait until the files stop changing. An editor may truncate a file first, or replace it."""
         for _ in range(_MOST_LOOKS):
             self._seen = self._look()
             await asyncio.sleep(_SETTLE_SECONDS)

@@ -15,7 +15,7 @@ from asides.gateway_keys import VARIABLE as KEY_VARIABLE
 from asides.relay.relay_request import RelayRequest
 
 BODY_FILE = "request.json"
-# Some systems take no longer argument, and nobody pastes one.
+# Some systems limit arguments to this length, and longer ones are impractical to paste.
 _MOST_BODY = 100_000
 _MOST_CHARACTERS = 2000
 # Headers and parameters of a caller that change what a request means. No key is among them.

@@ -57,7 +57,7 @@ class RecordedError(msgspec.Struct, frozen=True):
 
 
 class RequestRecord(msgspec.Struct, eq=False):
-    """One request. Seconds count from its arrival. It holds no content, but for `reply` while its end is told."""
+    """One request. Seconds count from its arrival. It holds no content, except `reply` while watchers see the end."""
 
     id: str
     """The id that the client gets too, in the header of its dialect, unless the provider names one."""
@@ -128,7 +128,7 @@ class RequestRecord(msgspec.Struct, eq=False):
     notices: tuple[Notice, ...] = ()
     error: RecordedError | None = None
     reply: Reply | None = None
-    """The reply, or as much of it as arrived; only while watchers are told of the end."""
+    """The reply, or as much of it as arrived; only while watchers see the end."""
     details: RequestDetails | None = None
     """None if no inspector shows it."""
 

@@ -1,9 +1,9 @@
 """Write one row to the database for each request: `RequestSummaries`, a watcher. A row says who asked which model, how
 it ended, and its figures; never its content.
 
-No request waits for its row: rows are collected in memory, and written every second, or 500 at once. While the database
-is down, the last 20,000 are kept; older ones are dropped, and counted. Expired rows are deleted in small portions. Not
-here: the SQL (summary_rows), and tables for people (cli/gateway_usage).
+No request waits for its row: rows are collected in memory, and written every second, up to 500 together. While the
+database is down, the last 20,000 are kept; older ones are dropped, and counted. Expired rows are deleted in small
+portions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LONGEST_PAUSE = 5.0
 _END_SECONDS = 5.0
 _SWEEP_SECONDS = 3600.0
 _PORTION = 1000
-"""The rows that are deleted at once."""
+"""How many rows one statement deletes."""
 _PORTION_PAUSE = 0.2
 _DAY = 86_400
 _NOT_IN_ROWS: dict[str, Any] = {"details": None, "reply": None, "error": None, "notices": ()}
@@ -57,7 +57,7 @@ class RequestSummaries(RequestWatcher):
         most_waiting: int = MOST_WAITING,
     ) -> None:
         """`find_days`: reads from the settings how many days rows are kept; 0: none are written. `is_anonymous`:
-        whether a tenant stands for clients without a key; their requests get no row, so that strangers cannot fill the
+        whether a tenant represents clients without a key; their requests get no row, so that strangers cannot fill the
         database.
         """
         self._database = database
@@ -174,7 +174,7 @@ class RequestSummaries(RequestWatcher):
         if lost := len(self._waiting):
             self._waiting.clear()
             self.on_dropped(lost)
-            _log.warning("%d summaries of requests were not written: the database does not take them.", lost)
+            _log.warning("%d summaries of requests were not written: the database refused them.", lost)
 
     def __repr__(self) -> str:
         return f"RequestSummaries({len(self._waiting)} waiting)"

@@ -78,7 +78,7 @@ def add_routes(app: web.Application, service: Service) -> None:
 
 
 def captures_bodies(service: Service, tenant: str) -> bool:
-    """Whether the bodies of whoever asks are kept."""
+    """Whether the tenant's bodies are kept."""
     recent = service.recent_requests
     return recent is not None and recent.captures(tenant)
 
@@ -96,7 +96,7 @@ class RequestsApi:
         check_query(request, "limit")
         limit = read_number(request, "limit", _USUAL_REQUESTS, MOST_REQUESTS)
         recent = self._recent
-        # A change that comes while prices are looked up is told after this place.
+        # A change that arrives while prices are looked up is reported after this position.
         position = recent.position
         limit = MOST_REQUESTS if limit is None else limit
         found = recent.list_requests(tenant, limit)
@@ -181,7 +181,7 @@ class RequestsApi:
         return {"captures_bodies": self._recent.captures(tenant)}
 
     def _find_tenant(self, request: web.Request) -> str:
-        """Whose requests may be seen: those of whoever asks."""
+        """The tenant whose requests may be seen: the caller's own."""
         return find_tenant(request, self._service.authenticator)
 
 

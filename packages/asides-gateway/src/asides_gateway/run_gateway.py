@@ -1,7 +1,6 @@
-"""Run one process of a gateway until it is told to end: `run_gateway(loaded)`.
+"""Run one process of a gateway until a signal stops it: `run_gateway(loaded)`.
 
-At the first SIGTERM or SIGINT it stops listening, and ends when the replies under way have ended; at the second, at
-once.
+At the first SIGTERM or SIGINT it stops listening, and exits after open replies finish; at the second, immediately.
 """
 
 from __future__ import annotations
@@ -137,9 +136,9 @@ class _Process:
     def _end(self, number: int) -> None:
         server = self._server
         if server is None or server.should_exit:
-            _log.warning("process %d ends at once: replies under way are cut", os.getpid())
+            _log.warning("process %d stops immediately: open replies are cut", os.getpid())
             _leave(128 + number)
-        _log.info("process %d ends when the replies under way have ended; a second signal ends it at once", os.getpid())
+        _log.info("process %d stops after open replies finish; a second signal stops it immediately", os.getpid())
         server.stop()
 
     def _hang_up(self, reloader: Reloader | None) -> None:
@@ -150,7 +149,7 @@ class _Process:
             reloader.ask()
 
     def _end_with_parent(self) -> None:
-        """Nobody watches over this process any more, and nobody would end it."""
+        """End this process if its parent is gone."""
         if self._parent is not None and not os.read(self._parent, 1):
             remove_folder()
             _leave(1)
@@ -176,7 +175,7 @@ def _spare_the_collector() -> None:
 
 
 def is_terminal_gone() -> bool:
-    """Whether the terminal was closed that this process was started at: then SIGHUP is no wish for other settings."""
+    """Whether the controlling terminal was closed: then SIGHUP does not ask for a reload."""
     if sys.platform == "win32":
         return False
     import termios

@@ -1,6 +1,6 @@
-"""The files of the page under /ui/, as they stand in the package. `add_routes(app, service)`.
+"""Serves the page's files under /ui/: `add_routes(app, service)`.
 
-The files hold nothing private, so that they need no key; the key is asked for by the API behind them.
+The files contain nothing private and need no key; the API that they call does.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ class Busy(NamedTuple):
     message: str
 
 
-_BUSY = Busy(503, "the gateway has as many requests under way as it may have. Try again later.")
-_SHARE_USED = Busy(429, "this key has its share of the requests under way. Try again later.")
+_BUSY = Busy(503, "the gateway has reached its limit of concurrent requests. Try again later.")
+_SHARE_USED = Busy(429, "this key has reached its share of concurrent requests. Try again later.")
 _FAILURE_SECONDS = 60.0
 MOST_WAIT = 1.0
 """The seconds that a request waits at most before it is tried again, if its provider names them. Clients retry by
@@ -61,7 +61,7 @@ _MAX_PLANNERS = 4
 
 
 class Service:
-    """The parts that requests share. One per process."""
+    """Shared state of one gateway process."""
 
     def __init__(
         self,
@@ -98,14 +98,14 @@ class Service:
         """The responses that clients poll."""
         self._tasks: list[asyncio.Task[None]] = []
         self._planner = ThreadPoolExecutor(_MAX_PLANNERS, thread_name_prefix="asides-plan")
-        """Plans large requests, which would keep the event loop from all others."""
+        """Plans large requests, which would block the event loop."""
         self.vault = _open_vault(settings, self.database)
         self.degraded_checks: list[Callable[[], str | None]] = []
-        """What else may not work now: each gives its name, such as "redis", or None while it works."""
+        """Health checks of optional dependencies; each returns its name, such as "redis", while degraded, else None."""
         if (link := self.redis) is not None:
             self.degraded_checks.append(lambda: None if link.is_up else "redis")
         self.watchers: list[RequestWatcher] = []
-        """Who is told of requests. Add them before the first request."""
+        """Request watchers. Register before serving."""
         self.recent_requests: RecentRequests | None = None
         """The requests that the inspector shows; None without the page."""
         self.use(call_settings)
@@ -188,7 +188,7 @@ class Service:
         return AsyncRelayStream(exchange, self.transport, self.vault.store, self.meters.open(key), planner)
 
     def _show_thinking(self, call_settings: Settings | None) -> Settings:
-        """Settings that show thinking to whoever started this gateway: nobody else can reach one without keys."""
+        """Settings that show thinking on a gateway without keys: only its operator can reach it."""
         settings = load_settings() if call_settings is None else call_settings
         if self.authenticator.needs_key or settings.origin("visibility.gateway") != "default":
             return settings

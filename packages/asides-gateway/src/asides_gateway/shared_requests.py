@@ -28,7 +28,7 @@ def shares_requests(service: Service) -> bool:
 
 async def read_others(service: Service, tenant: str, limit: int, known: Collection[str]) -> list[dict[str, Any]]:
     """The last requests of a tenant that this process has not answered, as the inspector's list has them, the newest
-    first. None while the database does not answer: the list goes on with its own.
+    first. None while the database does not answer: the list shows only local ones.
     """
     if not limit or not shares_requests(service):
         return []
@@ -41,7 +41,7 @@ async def read_others(service: Service, tenant: str, limit: int, known: Collecti
 
 
 async def find_instance(service: Service, tenant: str, request_id: str) -> str:
-    """The process that has answered a request of a tenant; "" if nobody knows."""
+    """The process that has answered a request of a tenant; "" if unknown."""
     rows = await read_others(service, tenant, 1000, ())
     return next((str(row["instance"]) for row in rows if row["id"] == request_id), "")
 

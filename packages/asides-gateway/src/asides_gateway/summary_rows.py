@@ -155,7 +155,7 @@ class UsageSum(NamedTuple):
     cost: Decimal
     """In US dollars."""
     unpriced: int
-    """The requests with tokens whose price nobody knows."""
+    """The requests with tokens of unknown price."""
 
 
 _SUMS = (

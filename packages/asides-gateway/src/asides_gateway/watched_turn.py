@@ -1,6 +1,6 @@
 """A turn of the page as watchers see it: in the inspector, the log and the figures, beside relayed requests.
 
-`WatchedTurn` tells the watchers of a turn, and asks through a client of its own over the gateway's transport.
+`WatchedTurn` reports a turn to the watchers, and sends it through its own client over the gateway's transport.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Arguments = ParamSpec("_Arguments")
 
 
 class WatchedTurn:
-    """One turn, as the gateway's watchers are told of it. It belongs to the event loop."""
+    """One turn, as reported to the gateway's watchers. Use it only in the event loop."""
 
     def __init__(self, request: web.Request, service: Service, tenant: str, key_id: str = "") -> None:
         self._service = service
@@ -150,7 +150,7 @@ class ServiceClient(AsyncClient):
 
 
 class _TurnClient(ServiceClient):
-    """Asks for one turn, over the transport of the gateway, and knows what it asks."""
+    """Sends one turn over the gateway's transport, and records its requests."""
 
     def __init__(self, service: Service, turn: WatchedTurn) -> None:
         super().__init__(service, _WatchedTransport(service.transport, turn))

@@ -55,15 +55,15 @@ _STATES: dict[type, State] = {
 
 
 def is_large(body: bytes) -> bool:
-    """Whether a request takes so long to plan that a thread does it."""
+    """Whether a request is planned in a thread, because planning is slow."""
     # Items of Responses without a role name their call.
     return len(body) >= LARGE_BODY or body.count(b'"role"') + body.count(b'"call_id"') > _MANY_MESSAGES
 
 
 class RequestWatcher:
-    """Is told of every relayed request, and of every turn of the page. Each method does nothing here, and must be fast.
+    """Sees every relayed request, and every turn of the page. Each method does nothing here, and must be fast.
 
-    One that raises is logged, and costs no reply.
+    If a method raises, that is logged; the reply is unaffected.
     """
 
     def begin(self, record: RequestRecord, request: RelayRequest | None) -> None:
@@ -80,7 +80,7 @@ class RequestWatcher:
 
 
 class RequestWatch(RelayObserver):
-    """Fills the record of one request, and tells the watchers."""
+    """Fills the record of one request, and calls the watchers."""
 
     __slots__ = ("_last", "_now", "_watchers", "record")
 
@@ -103,7 +103,7 @@ class RequestWatch(RelayObserver):
         return self._now() - self.record.started
 
     def begin(self, request: RelayRequest | None = None) -> RelayObserver | None:
-        """The request goes to the relay, or to its model. Returns what has to observe it; None if nobody watches."""
+        """The request goes to the relay, or to its model. Returns its observer; None without watchers."""
         if not self._watchers:
             return None
         record = self.record

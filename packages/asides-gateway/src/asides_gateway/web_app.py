@@ -30,7 +30,7 @@ from asides_gateway.service import Service
 # spelling of a path is taken for another one.
 _OPEN = frozenset({"/ui", "/ui/", "/ui/{name}"})
 _ONLY_OWN = (
-    "the figures are those of all clients, and this key sees its own alone. Use a key of the settings, such as "
+    "the metrics are those of all clients, and this key may see only its own. Use a key of the settings, such as "
     "ASIDES_GATEWAY_KEY, or set gateway.open_metrics."
 )
 _FAULT = "the gateway failed to answer this request. Try again."
@@ -78,10 +78,10 @@ def _make_fault(request: web.Request) -> web.Response:
 
 
 async def _check_caller(request: web.Request, handler: web.Handler, service: Service) -> web.StreamResponse:
-    """Let a request of the page, or for figures, through if whoever asks may."""
+    """Authorize page and metrics requests."""
     route = request.route
     if route in HEALTH_PATHS:
-        # They tell nothing, and whoever watches over processes asks by any name.
+        # Health paths reveal nothing; probes may use any Host header.
         return await handler(request)
     asks_first = is_preflight(request.method, request.headers)
     is_open = route in _OPEN or (route == METRICS_PATH and service.settings.open_metrics)

@@ -30,15 +30,15 @@ from asides_gateway.run_gateway import is_terminal_gone
 _log = logging.getLogger("asides.gateway")
 _START_SECONDS = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
-# A worker that lived so long did not die of its start.
+# After this uptime a crash does not count as a failed start.
 _SOUND_SECONDS = 30.0
 _MOST_FAILED_STARTS = 5
-# What a worker may take longer than its replies.
+# Grace period of a worker after its replies end.
 _END_SECONDS = 10.0
 
 
 class WorkerPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker is told on its standard input, which stays open as long as its parent lives."""
+    """What a worker reads from its standard input, which stays open as long as its parent lives."""
 
     flags: dict[str, object]
     """The settings that arguments gave."""
@@ -101,7 +101,7 @@ class _Parent:
         numbers = range(1, self._settings.workers + 1)
         keepers: list[asyncio.Task[None]] = []
         try:
-            # The first one alone: what stops it would stop them all, and is told once.
+            # Start the first one alone: a problem would stop all of them, and is reported once.
             first = await self._start(1)
             if await self._wait_until_ready(1, first):
                 others = {number: await self._start(number) for number in numbers[1:]}
@@ -174,9 +174,9 @@ class _Parent:
                 await self._reap(number, process)
                 if self._ending.is_set():
                     return
-                _log.error("worker %d ended: %s; it is started again", number, _describe_end(process.returncode))
+                _log.error("worker %d ended: %s; it is restarted", number, _describe_end(process.returncode))
             if self._failed_starts >= _MOST_FAILED_STARTS and not self._ready:
-                _log.error("no worker starts any more, so the gateway ends. Look for the error above.")
+                _log.error("workers keep failing to start, so the gateway stops. See the error above.")
                 self._code = 1
                 self._ending.set()
                 return

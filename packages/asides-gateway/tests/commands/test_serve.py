@@ -86,8 +86,8 @@ def test_ctrl_c_reaches_workers_once(tmp_path: Path) -> None:
         keyboard.wait_for("Ctrl-C ends the gateway.")
         keyboard.interrupt()
         assert keyboard.end() == 0
-        assert keyboard.text.count("ends when the replies under way have ended") == 2
-        assert "ends at once" not in keyboard.text
+        assert keyboard.text.count("stops after open replies finish") == 2
+        assert "stops immediately" not in keyboard.text
 
 
 @pytest.mark.parametrize(

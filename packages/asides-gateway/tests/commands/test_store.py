@@ -86,7 +86,7 @@ def test_check_looks_at_the_folder_of_conversations_without_a_setting(state: Pat
         (("migrate",), "no database is named"),
         (("migrate", "/tmp"), "only a PostgreSQL database"),
         (("check", "--dry-run"), "belongs to `asides store migrate`"),
-        (("check", "a", "b"), "1 place at most"),
+        (("check", "a", "b"), "at most one place"),
         (("check", "/no/such/folder"), "no store at"),
     ],
 )

@@ -146,7 +146,7 @@ async def test_a_broken_file_changes_nothing_and_is_told_of_once(
             await _wait_for(lambda: service.settings.max_requests == 6, "it was never reloaded")
         assert counted == [False, False, False, True]
         assert service.settings.port == GatewaySettings().port, "a port does not change"
-        assert "these settings need a new start: gateway.port" in caplog.text
+        assert "these settings need a restart: gateway.port" in caplog.text
     finally:
         task.cancel()
         await service.close()

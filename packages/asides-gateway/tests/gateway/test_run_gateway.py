@@ -59,7 +59,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path, number: int) -> None:
 
             def end() -> None:
                 served.process.send_signal(number)
-                served.wait_for_log("ends when the replies under way have ended")
+                served.wait_for_log("stops after open replies finish")
                 served.process.send_signal(number)
 
             (text,) = asyncio.run(stream_many(served.url, 1, end))

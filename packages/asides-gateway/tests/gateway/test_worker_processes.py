@@ -108,7 +108,7 @@ def test_a_worker_that_dies_is_replaced_and_all_end_with_their_parent(tmp_path: 
             os.kill(before[0], signal.SIGKILL)
             workers = _wait_for_workers(served, 2, before[0])
             assert before[1] in workers
-            served.wait_for_log("worker 1 ended: killed by SIGKILL; it is started again")
+            served.wait_for_log("worker 1 ended: killed by SIGKILL; it is restarted")
             served.wait_for_log(" serves http", 3)
             assert _count_requests(served) == 4, "what a dead worker has counted stays"
             assert "asides_processes 2.0" in served.get("/metrics")[1]

@@ -33,7 +33,7 @@ def test_a_database_without_tables(postgres_server: PostgresServer) -> None:
     finally:
         postgres_server.drop_database("check_servers_empty")
     assert not store.is_sound
-    assert "answers, and steps of its tables are missing: 0001_" in store.text
+    assert "answers, but steps of its tables are missing: 0001_" in store.text
     assert store.text.endswith("Run `asides store migrate`.")
 
 

@@ -112,8 +112,8 @@ def test_what_is_computed_is_not_taken_for_a_table(folder: Path, kind: str) -> N
     )
     made = f"CREATE VIEW Messages AS {endless}" if kind == "view" else "CREATE VIRTUAL TABLE messages USING fts5(place)"
     _change(folder, "conversations", "DROP TABLE messages", made)
-    assert "messages is no table" in _find_problems(folder, "conversations")
-    with pytest.raises(StoreError, match="messages is no table"):
+    assert "messages is not a table" in _find_problems(folder, "conversations")
+    with pytest.raises(StoreError, match="messages is not a table"):
         _export(folder)
 
 
@@ -134,7 +134,7 @@ def test_what_is_no_file_is_named(folder: Path, kind: str) -> None:
         file.mkdir()
     else:
         file.symlink_to("nothing" if kind == "link to nothing" else file.name)
-    with pytest.raises(StoreError, match=r"conversations\.db is no file"):
+    with pytest.raises(StoreError, match=r"conversations\.db is not a file"):
         open_stores(str(folder))
 
 

@@ -51,7 +51,7 @@ def refuse_foreground(caller: Caller, state: CallerState, asked: ServedRequest, 
     if asked.stream:
         raise RelayRefusal("background responses are polled here. Leave out stream.", param="stream")
     if compacts:
-        raise RelayRefusal("a conversation is not compacted in the background.", param=FIELD)
+        raise RelayRefusal("compaction does not run in the background.", param=FIELD)
     raise RunsInBackground
 
 

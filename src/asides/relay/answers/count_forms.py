@@ -23,7 +23,7 @@ class CountForm(msgspec.Struct, frozen=True):
     """The endpoint of a dialect that counts tokens."""
 
     path: tuple[str, str]
-    """The end of the path for a reply, and what stands there instead."""
+    """The end of the path for a reply, and its replacement."""
     read: Callable[[bytes, Mapping[str, str]], ServedRequest]
     """Reads a client's request; the second argument are the names in its path. Raises ConfigError."""
     wrap: Callable[[dict[str, Any], str], dict[str, Any]]
@@ -54,7 +54,7 @@ def _read_contents(body: bytes, names: Mapping[str, str]) -> ServedRequest:
 def _read_converse(body: bytes, names: Mapping[str, str]) -> ServedRequest:
     converse = RequestFields.parse_body(body).take_object("input").take("converse", dict[str, Any])
     if converse is None:
-        raise ConfigError("input.converse is missing, whose tokens are counted. Put the request there.")
+        raise ConfigError("input.converse is missing. Put the request there; its tokens are counted.")
     path = f"/model/{quote(names['model'], safe='')}/converse"
     return find_dialect("bedrock").read(msgspec.json.encode(converse), path)
 

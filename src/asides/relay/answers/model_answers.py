@@ -51,7 +51,9 @@ def answer_about_models(caller: Caller) -> Flow[RelayOutcome]:
             model = yield from _find_model(caller, caller.endpoint.names["model"])
             formats = getattr(model_lists, dialect.upper(), None)
             if formats is None:
-                raise RelayRefusal("this dialect has no entry for one model. Ask for the list of models.", status=501)
+                raise RelayRefusal(
+                    "this dialect cannot describe a single model. Request the list of models.", status=501
+                )
             body = msgspec.json.encode(formats.write_entry(model))
         case "model_details":
             body = yield from _show_details(caller)

@@ -39,7 +39,7 @@ _USUAL_ITEMS = 20
 
 
 MOST_BACKGROUND_SECONDS = 3600.0
-"""How long a response may run in the background. One that is not there by then has lost its gateway."""
+"""How long a response may run in the background. If it is still missing then, its gateway was lost."""
 
 BackgroundStatus = Literal["completed", "in_progress", "cancelled", "failed"]
 # Of several records of one response the first of these counts.
@@ -189,7 +189,7 @@ def make_record(keys: TenantKeys, record: StoredResponseRecord) -> StoredRecord:
 
 
 def _select_visible(reply: Reply, visibility: Visibility, sink: Sink) -> Reply:
-    """The reply as a caller may see it: thinking that it may read, and none of the provider's tokens."""
+    """The reply as a caller may see it: with readable thinking, without the provider's tokens."""
     parts: list[Part] = []
     for part in reply.parts:
         if isinstance(part, Thought) and not (part.text and visibility.allows(sink, part.kind)):

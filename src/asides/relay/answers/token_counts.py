@@ -23,7 +23,7 @@ from asides.relay.translate.translate_fields import fit_prompt
 from asides.values.errors import AsidesError, AuthError, ProtocolError, ProviderError, RateLimited
 from asides.values.notices import Notice
 
-_ESTIMATED = Notice("tokens_estimated", "this provider counts no tokens; the count is an estimate")
+_ESTIMATED = Notice("tokens_estimated", "this provider does not count tokens; the count is an estimate")
 
 
 def count_tokens(caller: Caller) -> Flow[RelayOutcome]:
@@ -74,7 +74,7 @@ def _ask_provider(call: Call) -> Flow[int | None]:
             found = None
         # Clients decide by this number when to compact: a host that answers 0 has not counted.
         if not isinstance(found, int) or found <= 0:
-            raise ProtocolError(f"{target.provider.name} sent no count of tokens.")
+            raise ProtocolError(f"{target.provider.name} did not send a token count.")
         return found
 
     try:

@@ -1,7 +1,7 @@
 """Reasoning state between turns: envelopes that a caller carries, and records that the vault keeps.
 
 - `caller_state`: the state of one request: put back, carried and recorded
-- `carry_state`, `restore_state`: the way out and the way back
+- `carry_state`, `restore_state`: outbound and inbound
 - `turn_state`, `rebuild_turn`: the state of one turn, and the turn that is rebuilt with it
 - `envelope`, `relay_keys`: the encrypted text that clients carry, and its keys
 - `vault_records`: the records of the vault

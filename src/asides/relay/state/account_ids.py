@@ -33,7 +33,7 @@ xai-sdk, mistralai 3.7, API_runtime_Converse; 2026-11)."""
 _OBJECTS = frozenset({"container", "prompt", "thread"})
 """Objects whose field `id` is one."""
 _ADDRESSES = frozenset({"fileuri", "uri", "url", "imageurl", "fileurl"})
-_IN_ACCOUNT = re.compile(
+_ACCOUNT_ID = re.compile(
     r"(?:gs|s3)://|files/|https?://[^/]*\bgenerativelanguage\.googleapis\.com/.*files/", re.IGNORECASE
 )
 """Addresses that the provider opens with its account's own rights."""
@@ -167,7 +167,7 @@ def _find_in_object(members: Members, path: str) -> Iterator[AccountId]:
         elif folded in _IDS and not (folded == "skillid" and "anthropic" in kinds):
             yield from (AccountId(where, each) for each in _list_texts(inner) if each not in _FREE)
         elif folded in _ADDRESSES:
-            yield from (AccountId(where, each) for each in _list_texts(inner) if _IN_ACCOUNT.match(each))
+            yield from (AccountId(where, each) for each in _list_texts(inner) if _ACCOUNT_ID.match(each))
         is_free = name in _CLIENT_OBJECTS or (name in ("input", "data") and isinstance(inner, Members))
         if isinstance(inner, list) and not is_free:
             yield from _find(inner, where)

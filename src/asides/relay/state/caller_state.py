@@ -49,7 +49,7 @@ _CLIENT_HEADERS = ("user-agent", "originator", "x-app")
 
 _UNKNOWN = Notice(
     "relay_thinking_unknown",
-    "the client sent thinking of which nothing says who made it; no provider gets it",
+    "the client sent thinking of unknown origin; it is not sent to any provider",
     "messages",
 )
 
@@ -66,7 +66,7 @@ class CallerState:
         self.history: tuple[Message, ...] = ()
         """What the caller sent, as its records are found by it."""
         self._chain: tuple[tuple[Message, ...], HistoryChain] | None = None
-        """The digests of the history, and of which; None: not made."""
+        """A history and its digests; None: not computed."""
         self.traits: int | None = None
         """The traits of the restored messages, if they are known."""
         self.stored_count = 0

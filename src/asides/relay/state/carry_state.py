@@ -1,8 +1,7 @@
-"""The way out: `StateCarrier` changes the events of a reply so that its reasoning state travels with the caller.
+"""Outbound: `StateCarrier` replaces provider seals by encrypted envelopes that the client will send back.
 
-The seals of the provider never reach the caller. In their places come envelopes, as seals of the caller's dialect, and
-every thought that the caller can give back gets one. What cannot travel is in the record of the turn
-(`StateCarrier.finish`).
+The seals of the provider never reach the caller. Every thought that the caller can give back gets an envelope, as a
+seal of the caller's dialect. Other state is in the record of the turn (`StateCarrier.finish`).
 """
 
 from __future__ import annotations
@@ -186,7 +185,7 @@ class StateCarrier:
     # --- events -----------------------------------------------------------------------------------------------------
 
     def carry(self, events: list[Event]) -> list[Event]:
-        """Return the events for the caller. A batch that only goes on with a block is returned as it is."""
+        """Return the events for the caller. A batch that only continues a block is returned unchanged."""
         if self._mode == "off":
             return events
         block = self._block
@@ -366,8 +365,8 @@ class StateCarrier:
         return [self._make_seal(block, tuple(states), is_hidden=True)] if states else []
 
     def _close(self) -> list[Event]:
-        """Give the last text what is pending, where texts carry state. Elsewhere seals that came late get a thought of
-        their own if there is no vault for them: clients do not expect one at the end.
+        """Give the last text what is pending, where texts carry state. Elsewhere late seals get a thought of their
+        own, but only without a vault: clients do not expect a thought at the end.
         """
         if self._rules.on_parts and self._text_block is not None:
             states = self._take_pending()

@@ -127,7 +127,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def _is_sealed_block(item: Mapping[str, Any]) -> bool:
-    """Whether a block is thinking that an envelope seals: nobody takes it back without."""
+    """Whether a block is thinking sealed by an envelope: providers refuse it without its seal."""
     if item.get("type") in _BLOCK_TYPES:
         return any(is_envelope(item.get(name)) for name in ("signature", "data", "encrypted_content"))
     inner = item.get("reasoningContent")

@@ -62,7 +62,7 @@ def make_reference() -> str:
 
 
 def open_envelope(text: str, keys: TenantKeys) -> OpenedEnvelope:
-    """Open an envelope. Where several stand in a row, the last one counts: it replaced those before it."""
+    """Open an envelope. Of several in a row the last one counts: it replaced the earlier ones."""
     if text.startswith(_PREFIX_IN_BASE64):
         unwrapped = _unwrap(text)
         if unwrapped is None:
@@ -89,7 +89,7 @@ def is_envelope(value: object) -> bool:
     """Whether the value of an opaque field is an envelope, or was one before it was damaged."""
     if not isinstance(value, str):
         return False
-    # Tokens of providers have no such word in them, so it may stand behind a blank, or behind another token.
+    # Tokens of providers do not contain this word, so it may follow a blank or another token.
     return PREFIX in value or (value.startswith(_PREFIX_IN_BASE64) and _unwrap(value) is not None)
 
 

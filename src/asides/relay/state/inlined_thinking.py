@@ -1,7 +1,7 @@
 """Thinking that a caller put into the text of its turns: `separate_inlined(messages, notices)` takes it out.
 
-Some clients write thoughts that they were sent apart into the assistant's text, in tags, when they send a history back.
-No model shall read them as its answer, and the turn is found again by its visible text.
+When they send a history back, some clients write separate thoughts into the assistant's text, in tags. These are
+removed: a model would read them as its answer, and a turn is found by its visible text.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ class _Thoughts:
         self._by_digest[digest_thought(text)] = text
 
     def restore(self, state: PartState, origin: Origin | None) -> Thought | None:
-        """The thought; None if its provider wants its text back and nobody has it."""
+        """The thought; None if its provider requires its text, which is lost."""
         text = state.text
         if text is None:
             text = self._by_digest.get(state.digest)
@@ -249,7 +249,7 @@ class _SealedTexts:
         return [restore_seals(part.seals, state.origin) for part in empty if part.seals]
 
     def find(self, text: Text, state: TurnState | None) -> tuple[Seal, ...] | None:
-        """The seals of a text; None if those that it carried are of another one."""
+        """The seals of a text; None if the seals it carried belong to another text."""
         carried = [part for part in state.parts if part.what == "text"] if state is not None else []
         unnamed = [seal for part in carried if not part.digest for seal in part.seals]
         found = self._by_digest.get(digest_text((text.text,))) if self._by_digest else ()

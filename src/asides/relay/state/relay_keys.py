@@ -46,7 +46,7 @@ class RelayKeys:
 
     def __init__(self, masters: Sequence[bytes]) -> None:
         if not masters:
-            raise ConfigError("a relay needs at least one master key. Leave it out, and one is made.")
+            raise ConfigError("a relay needs at least one master key. Omit the argument to create one.")
         if any(len(master) != MASTER_BYTES for master in masters):
             raise ConfigError(f"a master key of a relay has {MASTER_BYTES} bytes. {_HOW_TO_MAKE}")
         self._masters = tuple(masters)

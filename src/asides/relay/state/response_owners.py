@@ -1,4 +1,4 @@
-"""Who owns a response that its provider stores: the tenant whose request made it.
+"""Owners of responses that providers store: the tenant that requested them.
 
 A provider knows one account, and the tenants of a relay share it. So the relay records whose a forwarded response is,
 before its caller gets the id, and lets no other tenant read, continue, cancel or delete it.

@@ -64,9 +64,9 @@ class RestoredPrompt(msgspec.Struct, frozen=True):
     turns: tuple[RestoredTurn, ...] = ()
     """The turns whose state was looked for, in their order."""
     origins: dict[str, Origin] = {}
-    """Who made the seals that the caller itself gave back, where the store knows it (`name_tokens`)."""
+    """Origins of the seals that the caller sent back, where the store knows them (`name_tokens`)."""
     unconfirmed: tuple[UnconfirmedRecord, ...] = ()
-    """The records of these turns whose delivery nobody has confirmed: a caller that gives a turn back has it."""
+    """Unconfirmed records of these turns. A caller that sends a turn back has received it."""
 
     @property
     def is_changed(self) -> bool:
@@ -154,7 +154,7 @@ def restore(
 
 
 def _find_origins(work: Sequence[_TurnAtWork], states: FoundStates) -> dict[str, Origin]:
-    """Who made the seals of turns that the caller gave back with them. A record with other seals is of another turn."""
+    """Origins of the seals that the caller sent back with its turns. A record with other seals is of another turn."""
     origins: dict[str, Origin] = {}
     for each in work:
         if not each.origin_keys:
@@ -191,7 +191,7 @@ def _list_wanted(
 
 
 def takes_nothing_back(target: Target) -> bool:
-    """Whether no thinking of earlier turns goes back to a target."""
+    """Whether no thinking of earlier turns is sent to a target."""
     rule = target.provider.replay_rule(target.family or target.model)
     return rule.when == "never" and not target.rule.prefix_bound
 
@@ -358,7 +358,7 @@ def _find_state(
     if carried:
         return merge_states(carried), "envelope"
     if is_ambiguous:
-        detail = "two turns in the vault are like one of the history; the reasoning state of neither was used"
+        detail = "two turns in the vault match one turn of the history; neither reasoning state was used"
         notices.append(_tell("relay_state_ambiguous", detail))
     elif was_edited:
         notices.append(_tell("relay_state_changed", "a turn was changed; its reasoning state was left out"))
@@ -373,7 +373,7 @@ def _are_equal(states: Sequence[TurnState]) -> bool:
 
 
 def _select_made_here(states: list[TurnState], targets: Sequence[Target]) -> list[TurnState]:
-    """Those that the hosts of the targets made, and of these those of the models, if there are any. All, if there is no
+    """The states that the targets' hosts made; of these, the ones of the targets' models, if any. All, if there is no
     target.
     """
     if not targets:

@@ -134,7 +134,7 @@ def open_summaries(messages: tuple[Message, ...], keys: TenantKeys, *, has_store
         summary = next((part.text for part in parts if part.what == "summary" and part.text), None)
         if summary is not None:
             return make_summary_message(summary)
-        notices.append(Notice(UNREADABLE, f"{why}; the model is told that it is missing", "input"))
+        notices.append(Notice(UNREADABLE, f"{why}; the model gets a note that it is missing", "input"))
         return user(_LOST)
 
     return OpenedMessages(_replace_items(messages, read), tuple(dict.fromkeys(notices)), is_changed=True)
@@ -144,7 +144,7 @@ def drop_foreign_compactions(messages: tuple[Message, ...], notices: list[Notice
     """The messages for a host that makes no such items: it reads that something is missing."""
     if not has_foreign_compaction(messages):
         return messages
-    detail = "only the provider that compacted this conversation can read it; the model is told that it is missing"
+    detail = "only the provider that compacted this conversation can read it; the model gets a note that it is missing"
     notices.append(Notice(UNREADABLE, detail, "input"))
     return _replace_items(messages, lambda item: user(_LOST) if item.get("type") in _KINDS else None)
 

@@ -1,7 +1,7 @@
-"""Who made which thinking: `ThinkingOrigins` remembers it for every reply of a relay, also where its bytes were passed
-on as they came. A client gives thinking back without a word about its maker, and no other provider may read it.
+"""Origins of thinking: `ThinkingOrigins` remembers them for every reply of a relay, also where its bytes were passed
+on unchanged. Clients send thinking back without its origin, and no other provider may read it.
 
-It holds digests alone. A store of records knows the same for longer.
+It stores only digests. A store of records keeps the same facts for longer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ThinkingOrigins:
 
     def __init__(self) -> None:
         self._recent: dict[bytes, Origin | None] = {}
-        """None: two hosts made the same, so nobody knows whose it is."""
+        """None: two hosts produced the same thought, so its origin is ambiguous."""
         self._older: dict[bytes, Origin | None] = {}
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ def holds_foreign(messages: Iterable[Message], target: Target) -> bool:
 
 
 def holds_unknown(messages: Iterable[Message]) -> bool:
-    """Whether there is a thought of which nothing says who made it."""
+    """Whether there is a thought of unknown origin."""
     return any(
         isinstance(part, Thought) and part.origin == UNKNOWN_HOST
         for message in messages

@@ -123,7 +123,7 @@ def encode_state(state: TurnState) -> bytes:
 
 
 def decode_state(data: bytes) -> TurnState | None:
-    """Decode a state; None if it is none."""
+    """Decode a state; None if it is not one."""
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -139,7 +139,7 @@ def _can_be_written(part: PartState) -> bool:
 
 
 DETAILS = "reasoning_details"
-"""The kind of seal, or the beginning of it, of thoughts whose details all go back."""
+"""The kind of seal, or its prefix, of thoughts whose details are all sent back."""
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ def make_whole_state(part: ServerTool | UnknownPart | Commentary, block: int) ->
 
 
 def is_opaque(seal: Seal) -> bool:
-    """Whether a seal has to go back as it came. One without a value is open, except that of all details of a thought
+    """Whether a seal must be sent back unchanged. One without a value is open, except that of all details of a thought
     none may be missing.
     """
     return bool(seal.value) or seal.kind.startswith(DETAILS)

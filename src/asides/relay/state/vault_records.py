@@ -64,7 +64,7 @@ class Turn(msgspec.Struct, frozen=True):
     near: bytes
     """The digest of this turn and of what was said just before it."""
     alone: bytes
-    """The digest of this turn by itself; b"" if it is too short to tell conversations apart."""
+    """The digest of this turn by itself; b"" if it is too short to distinguish conversations."""
 
     @property
     def call_ids(self) -> tuple[str, ...]:
@@ -192,8 +192,8 @@ def make_turn_record(
 
     `history` is what the caller sent before it. `caller_ids` are the ids of calls as the caller gets them, by the
     provider's ids. `reference` is the one that envelopes of the reply name. `returns_ids`: whether clients of its
-    dialect give the ids of calls back. `asked_ago`: how many seconds ago the request came, if somebody will say whether
-    the reply was delivered. `digest_request`: a digest of all that a client repeats when it asks again. `chain`: the
+    dialect give the ids of calls back. `asked_ago`: how many seconds ago the request came, if its delivery will be
+    confirmed. `digest_request`: a digest of all that a client repeats when it asks again. `chain`: the
     digests of `history`, where they are known.
     """
     if not reply.complete or (not reference and not _is_worth_keeping(reply, rows, caller_ids or {})):
@@ -285,7 +285,7 @@ class FoundStates:
         self.by_key: dict[str, list[TurnState]] = {}
         self._keys = keys
         self._pending: dict[int, StoredRecord] = {}
-        """The records that nobody has confirmed, by the ids of their states in memory."""
+        """Unconfirmed records, by the ids of their states in memory."""
         for record in records:
             if (state := open_turn_record(record, keys)) is not None:
                 for key in record.keys:
@@ -315,7 +315,7 @@ def read_payload(record: StoredRecord, keys: TenantKeys) -> bytes | None:
     """The content of a record; None if it was changed, or encrypted with a key that is not there."""
     kind, rest = record.payload[:1], record.payload[1:]
     if kind == _PLAIN:
-        # A store on a disk never holds such a record: whoever can write there must not bring in one.
+        # A store on disk never holds plain records: write access to it must not be enough to inject one.
         return None if can_encrypt() else rest
     if kind != _ENCRYPTED or not can_encrypt():
         return None

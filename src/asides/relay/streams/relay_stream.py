@@ -93,7 +93,7 @@ class RelayStream:
         self._state.confirm()
 
     def close(self) -> None:
-        """Leave: the connection to the provider is closed at once. May be called from any thread."""
+        """Close the connection to the provider immediately. May be called from any thread."""
         self._driver.close()
         if (response := self._driver.response) is not None:
             response.close()
@@ -148,7 +148,7 @@ class AsyncRelayStream:
         self._state.confirm()
 
     async def close(self) -> None:
-        """Leave: the connection to the provider is closed at once."""
+        """Close the connection to the provider immediately."""
         self._driver.close()
         if (response := self._driver.response) is not None:
             response.close()

@@ -71,7 +71,7 @@ FIELD_RULES: dict[str, dict[str, FieldRule]] = {
     },
     "openai_responses": {
         **_OPENAI,
-        "background": FieldRule("refuse", "a translated request is answered at once", (False,), everywhere=True),
+        "background": FieldRule("refuse", "a translated request is answered immediately", (False,), everywhere=True),
         "prompt": FieldRule("refuse", "the stored prompt is known only to the caller's provider"),
         "max_tool_calls": FieldRule("tell", "tools of the provider are not run"),
         "text.verbosity": _VERBOSITY,
@@ -101,7 +101,7 @@ FIELD_RULES: dict[str, dict[str, FieldRule]] = {
         "generationConfig.mediaResolution": FieldRule("tell", "the resolution of pictures cannot be set"),
     },
     "bedrock": {
-        "guardrailConfig": FieldRule("refuse", "the answer would pass no guardrail"),
+        "guardrailConfig": FieldRule("refuse", "the answer would bypass the guardrail"),
         "promptVariables": FieldRule("refuse", "the stored prompt is known only to the caller's provider"),
         "requestMetadata": _ROUTING,
         "performanceConfig": _ROUTING,
@@ -130,7 +130,7 @@ FIELD_RULES: dict[str, dict[str, FieldRule]] = {
         "options.numa": _ROUTING,
     },
     "cohere": {
-        "documents": FieldRule("refuse", "the answer would know nothing of the documents", ([],)),
+        "documents": FieldRule("refuse", "the answer would ignore the documents", ([],)),
         "citation_options": FieldRule("tell", "the answer has no citations"),
         "safety_mode": FieldRule("tell", "the filters of the provider cannot be set"),
         "priority": _ROUTING,

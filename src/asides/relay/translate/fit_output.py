@@ -55,5 +55,5 @@ def _instruct(prompt: Prompt, output_type: OutputType[Any], target: Target) -> t
     )
     mode = "json" if can_mode and not blocked else None
     instructed = add_schema_instructions(msgspec.structs.replace(prompt, output=mode), output_type)
-    detail = "this model does not take the form of the answer; it was written into the instructions"
+    detail = "this model does not accept an output format; it was written into the instructions"
     return instructed, [Notice("schema_instructed", detail, "output")]

@@ -1,7 +1,7 @@
 """The messages of a caller without what only its own provider understands: `fit_messages(messages, target_dialect, …)`.
 
 Left out are foreign parts, seals of unknown origin, and the line that one client puts before its system prompt. A
-system message behind the question stands before it.
+system message after the question is moved before it.
 """
 
 from __future__ import annotations
@@ -197,8 +197,8 @@ def _translate_part(part: ServerTool | UnknownPart) -> Part | None:
 
 
 def _drop_foreign_seals(part: Part, *, needs_seals: bool) -> Part:
-    """Return a part without the seals of another dialect whose maker nobody knows. A thought without any stays: where
-    a model takes thinking as text, the text is enough. `needs_seals`: here it is not, and the thought is not sent.
+    """Return a part without seals of another dialect and unknown origin. A thought without seals stays: where a model
+    takes thinking as text, the text is enough. `needs_seals`: the target requires seals, so the thought is not sent.
     """
     if not isinstance(part, (Thought, Text, Commentary, ToolCall, Image, File)) or not part.seals:
         return part

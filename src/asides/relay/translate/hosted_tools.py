@@ -1,6 +1,6 @@
 """Tools that a caller's provider runs, at another provider: `map_hosted` turns a web search into the target's own.
 
-A tool that the target lacks is left out. `Report` tells the person who reads the reply, once in a conversation, and
+A tool that the target lacks is left out. `Report` adds a line about it to the reply, once in a conversation, and
 `strip_reports` removes that line from the history.
 """
 

@@ -59,8 +59,8 @@ class ToolMap(msgspec.Struct, frozen=True):
 def map_tools(
     prompt: Prompt, caller: str, target: str, host: Target | None = None
 ) -> tuple[tuple[Tool, ...], ToolMap, list[Notice]]:
-    """Return the tools for another dialect, the map of their names, and notices of those that are left out. `host`: the
-    target, whose own tools replace those of the caller's provider that do the same; None: all of these are left out.
+    """Return the tools for another dialect, the map of their names, and notices about dropped tools. `host`: the
+    target, whose own tools replace equivalent tools of the caller's provider; None: all of these are dropped.
     """
     if not prompt.tools and not prompt.extra and not find_traits(prompt.messages) & HAS_CALLS:
         return (), ToolMap(), []
@@ -187,7 +187,7 @@ def _take_next(functions: Iterator[Tool]) -> Iterator[tuple[CallerTool, Tool]]:
 
 
 def _list_provider_tools(tool: Mapping[str, Any]) -> list[str]:
-    """The names of the provider's tools in an entry of a list without types. A cache breakpoint is none."""
+    """The names of the provider's tools in an entry of a list without types. A cache breakpoint does not count."""
     names = [name for name in tool if name not in ("functionDeclarations", "function_declarations", "cachePoint")]
     inner = tool.get("systemTool")
     return [inner["name"]] if isinstance(inner, Mapping) and isinstance(inner.get("name"), str) else names
@@ -275,7 +275,7 @@ def _rename_message(message: Message, tools: ToolMap, names: dict[str, str]) -> 
 
 def _fit_call(call: ToolCall, sent: str) -> ToolCall:
     if call.custom:
-        # Its text is the one argument of the function that stands for the tool.
+        # Its text is the only argument of the function that represents the tool.
         return ToolCall(call.id, sent, {INPUT: call.raw_arguments or ""})
     seals = tuple(seal for seal in call.seals if seal.origin is not None or seal.entry is None)
     return call if sent == call.name and seals == call.seals else msgspec.structs.replace(call, name=sent, seals=seals)

@@ -85,7 +85,7 @@ def _translate(prompt: Prompt, caller: str, target: Target, notices: list[Notice
     choice, allowed = _find_choice(prompt, caller, names, notices)
     if allowed is not None:
         notices += [
-            Notice("field_not_sent", f"{tool.name} was left out: tool_choice allows certain functions alone", "tools")
+            Notice("field_not_sent", f"{tool.name} was left out: tool_choice allows only certain functions", "tools")
             for tool in tools
             if tool.native is not None
         ]
@@ -216,7 +216,7 @@ def _describe_refusal(name: str, why: str) -> str:
 
 
 def _translate_extra(extra: dict[str, Any], caller: str, target: Target, notices: list[Notice]) -> dict[str, Any]:
-    """Return the fields that the target's dialect has too. A notice tells of each other one."""
+    """Return the fields that the target's dialect has too. Each other field becomes a notice."""
     sent: dict[str, Any] = {}
     quiet: list[str] = []
     dropped: list[Notice] = []

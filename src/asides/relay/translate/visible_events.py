@@ -68,7 +68,7 @@ class NoThinking:
 
     def __init__(self) -> None:
         self._others: set[int] = set()
-        """The blocks that are no thoughts."""
+        """The blocks other than thoughts."""
 
     def hide(self, events: Sequence[Event]) -> list[Event]:
         """The events without thoughts. What a later request needs rides on calls and texts, or before a call."""

@@ -20,9 +20,9 @@ from asides.relay.vault.waiting_records import WaitingRecord
 _Result = TypeVar("_Result")
 
 PATIENCE = 5.0
-"""The seconds that work may take. Only the first request of an outage waits so long, if the server is silent: a
-connection that is refused is noticed at once, and later requests do not wait. It is this long since a busy machine, or
-a process that has just started, may take seconds. A record may wait as long again for those before it."""
+"""The seconds that work may take. Only the first request of an outage waits this long, and only if the server
+is silent: a refused connection is noticed immediately, and later requests do not wait. A busy machine or a new process
+may need seconds. A record may wait as long again for earlier records."""
 _MOST_UNCONFIRMED = 10_000
 """How many records whose confirmation failed are kept, to confirm them later."""
 _MOST_TOUCHES = 50
@@ -35,7 +35,7 @@ class VaultWork(msgspec.Struct, frozen=True):
     work: Callable[[], Queries[Any]]
     writes: bool = True
     is_optional: bool = False
-    """Whether the flow goes on if it fails."""
+    """Whether the flow continues if it fails."""
 
 
 VaultFlow: TypeAlias = Generator[VaultWork, Any, _Result]
@@ -106,7 +106,7 @@ class DatabaseVault:
             yield from self._begin_write(
                 [(each.tenant, each.age(each.record)) for each in group if isinstance(each.record, StoredRecord)]
             )
-        except Exception as problem:  # noqa: BLE001 - raised for whoever waits for the record
+        except Exception as problem:  # noqa: BLE001 - raised to the caller that waits for the record
             if len(group) > 1 and self._is_record_error(problem):
                 for each in group:
                     yield from self._begin_write_all((each,))
@@ -145,7 +145,7 @@ class DatabaseVault:
             return result
 
     async def run_async(self, flow: VaultFlow[_Result]) -> _Result:
-        """The same in an event loop."""
+        """Async version of `run`."""
         try:
             work = next(flow)
             while True:
@@ -190,15 +190,15 @@ class DatabaseVault:
     # --- for event loops ----------------------------------------------------------------------------------------------
 
     async def read_async(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
-        """The same as `read`, in an event loop."""
+        """Async version of `read`."""
         return await self.run_async(self.begin_read(tenant, keys))
 
     async def write_async(self, tenant: str, record: StoredRecord) -> None:
-        """The same as `write`, in an event loop."""
+        """Async version of `write`."""
         raise NotImplementedError
 
     async def delete_async(self, tenant: str, keys: Sequence[str]) -> int:
-        """The same as `delete`, in an event loop."""
+        """Async version of `delete`."""
         return await self.run_async(_begin_one(lambda: self._delete(tenant, keys)))
 
     async def close_async(self) -> None:

@@ -46,7 +46,7 @@ class OpenedVault:
             self.store.close()
 
     async def close_async(self) -> None:
-        """The same in an event loop."""
+        """Async version of `close`."""
         if self.store is not None:
             await self.store.close_async()
 
@@ -131,7 +131,7 @@ def find_keys(
     if given.strip():
         return RelayKeys.parse(given)
     if key is not None:
-        raise ConfigError("the master key of the relay is blank. Leave it out, and one is made.")
+        raise ConfigError("the master key of the relay is blank. Unset it to create one.")
     return RelayKeys.generate() if beside is None else _read_or_make(name_key_file(beside))
 
 
@@ -160,7 +160,7 @@ def _read(path: Path) -> RelayKeys:
     check_privacy(path, status)
     text = content.decode("ascii", "replace")
     if not text.strip():
-        raise StoreError(f"the file {path} holds no key. Put the key back, or delete the file and the vault.")
+        raise StoreError(f"the file {path} contains no key. Put the key back, or delete the file and the vault.")
     return RelayKeys.parse(text)
 
 

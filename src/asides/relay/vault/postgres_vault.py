@@ -47,7 +47,7 @@ class PostgresVault(DatabaseVault):
         self._thread_writer = ThreadWriter(lambda group: self.run(self.begin_write_group(group)))
         self._loop_writer = LoopWriter(self._write_group_async)
         self._loop_confirmer = LoopWriter(self._write_group_async)
-        """Apart from the writer, so that no reply waits for confirmations."""
+        """Separate from the writer, so that no reply waits for confirmations."""
 
     async def _write_group_async(self, group: Sequence[WaitingRecord]) -> None:
         await self.run_async(self.begin_write_group(group))
@@ -57,7 +57,7 @@ class PostgresVault(DatabaseVault):
         self._thread_writer.write(tenant, record)
 
     async def write_async(self, tenant: str, record: StoredRecord) -> None:
-        """The same in an event loop."""
+        """Async version of `write`."""
         await self._loop_writer.write(tenant, record)
 
     def confirm(self, record: UnconfirmedRecord) -> None:
@@ -97,7 +97,7 @@ class PostgresVault(DatabaseVault):
             yield VaultWork(partial(queries.add_tenants, unknown))
             unknown = yield VaultWork(lambda: queries.add_on_server(records, now))
         if unknown:
-            raise StoreError("a tenant of the vault is deleted again and again. Try again.")
+            raise StoreError("a tenant of the vault is being deleted repeatedly. Try again.")
         for tenant in self._meter.count(records):
             yield VaultWork(partial(queries.drop_excess, tenant, self._limits), is_optional=True)
         if now >= self._sweep_at:

@@ -106,19 +106,19 @@ class SqliteVault(DatabaseVault):
     # --- for event loops: one thread for all writes, and one for each other call --------------------------------------
 
     async def read_async(self, tenant: str, keys: Sequence[str]) -> Sequence[StoredRecord]:
-        """The same as `read`, in an event loop."""
+        """Async version of `read`."""
         return await asyncio.to_thread(self.read, tenant, keys)
 
     async def write_async(self, tenant: str, record: StoredRecord) -> None:
-        """The same as `write`, in an event loop."""
+        """Async version of `write`."""
         await self._writer.write_async(tenant, record)
 
     async def delete_async(self, tenant: str, keys: Sequence[str]) -> int:
-        """The same as `delete`, in an event loop."""
+        """Async version of `delete`."""
         return await asyncio.to_thread(self.delete, tenant, keys)
 
     async def close_async(self) -> None:
-        """The same as `close`, in an event loop."""
+        """Async version of `close`."""
         await asyncio.to_thread(self.close)
 
     def __repr__(self) -> str:

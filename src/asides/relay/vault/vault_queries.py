@@ -18,7 +18,7 @@ from asides.relay.vault import VaultLimits, find_replaced_span, measure_record
 # Older versions of SQLite take at most 999 values in one statement.
 _MOST_KEYS = 500
 _MOST_DELETED = 200
-"""How many old records are deleted at once, so that nobody waits long for it."""
+"""How many old records one statement deletes: a small batch keeps other callers' waits short."""
 _NEWEST = 100
 """How many records show which keys gateways write with."""
 _SWEEP_LOCK = 0x61736476
@@ -40,8 +40,8 @@ def digest_name(tenant: str) -> bytes:
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
-# Each key is looked up by itself (OFFSET keeps it so), and then each record. A plan that was made while the tables were
-# small, and is used for long, would read all keys of a tenant otherwise.
+# Each key is looked up by itself (OFFSET keeps it so), and then each record. Otherwise a plan cached
+# while the tables were small would read all keys of a tenant.
 _SERVER_NUMBERS = """number = ANY (ARRAY(
     SELECT found.record FROM unnest(string_to_array(?, chr(31))) AS wanted (key) CROSS JOIN LATERAL (
         SELECT record FROM vault_keys
@@ -56,7 +56,7 @@ SELECT DISTINCT substring(payload FROM 1 FOR ?) FROM (
     SELECT payload FROM vault_records ORDER BY number DESC LIMIT ?
 ) AS newest
 """
-# Rows are locked in one order, so that nobody waits for another in a circle.
+# Lock rows in one order, to avoid deadlocks.
 _SERVER_ADD = """
 WITH given AS MATERIALIZED (
     SELECT (SELECT t.id FROM vault_tenants t WHERE t.name = g.name) AS tenant, g.*
@@ -185,7 +185,7 @@ def touch_on_server(numbers: Sequence[int], now: float) -> Queries[None]:
 
 def drop_excess(tenant: str, limits: VaultLimits) -> Queries[int]:
     """Delete the records of a tenant above its limits, the least recently used first; returns how many."""
-    # Writers of the tenant go on meanwhile.
+    # Writers of the tenant continue meanwhile.
     found = yield Query("SELECT id FROM vault_tenants WHERE name = ? FOR NO KEY UPDATE", (digest_name(tenant),))
     if found.first is None:
         return 0
@@ -201,7 +201,7 @@ def drop_excess(tenant: str, limits: VaultLimits) -> Queries[int]:
 
 
 def sweep_on_server(before: float) -> Queries[bool]:
-    """Delete some records that were not used since then, unless someone else does; returns whether there are more."""
+    """Delete some records not used since then, unless another process does; returns whether there are more."""
     found = yield Query("SELECT pg_try_advisory_xact_lock(?)", (_SWEEP_LOCK,))
     if found.first != (True,):
         return False

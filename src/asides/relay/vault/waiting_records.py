@@ -1,5 +1,5 @@
-"""Records that wait to be written: those that arrive while others are written form a group, which is written at once.
-Confirmations wait among them, and no caller waits for those.
+"""Groups records for writing: records that arrive during a write form the next group, written together.
+Confirmations wait in the same queue; no caller waits for them.
 
 `ThreadWriter` is for a store that blocks: threads write themselves, and event loops hand their records to one thread.
 `LoopWriter` is for a store with an async interface.
@@ -21,7 +21,7 @@ from asides.values.fork_guard import call_in_children
 MOST_IN_GROUP = 200
 """The most records of one group."""
 _IDLE_SECONDS = 5.0
-"""After so long without a record the thread ends. The next record starts another one."""
+"""Idle timeout of the thread. The next record starts another one."""
 
 
 class WaitingRecord:
@@ -55,7 +55,7 @@ class ThreadWriter:
         call_in_children(self._prepare_process)
 
     def _prepare_process(self) -> None:
-        """Begin anew after a fork: locks that other threads held stay locked, and the parent writes their records."""
+        """Reset after a fork: locks that other threads held stay locked, and the parent writes their records."""
         self.waiting: list[WaitingRecord] = []
         self._queue, self._turn, self._wake = threading.Lock(), threading.Lock(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -123,7 +123,7 @@ class ThreadWriter:
             return
         try:
             self._write_group(group)
-        except Exception as problem:  # noqa: BLE001 - raised for whoever waits for the record
+        except Exception as problem:  # noqa: BLE001 - raised to the caller that waits for the record
             for each in group:
                 each.problem = problem
         by_loop: dict[asyncio.AbstractEventLoop, list[WaitingRecord]] = {}
@@ -134,7 +134,7 @@ class ThreadWriter:
         for loop, some in by_loop.items():
             try:
                 loop.call_soon_threadsafe(_finish, some)
-            except RuntimeError:  # It is closed, and nobody waits.
+            except RuntimeError:  # The loop is closed: no caller waits.
                 continue
 
 
@@ -177,7 +177,7 @@ class LoopWriter:
                 group, queue.waiting = queue.waiting[:MOST_IN_GROUP], queue.waiting[MOST_IN_GROUP:]
                 try:
                     await self._write_group(group)
-                except Exception as problem:  # noqa: BLE001 - raised for whoever waits for the record
+                except Exception as problem:  # noqa: BLE001 - raised to the caller that waits for the record
                     for each in group:
                         each.problem = problem
                 _finish(group)

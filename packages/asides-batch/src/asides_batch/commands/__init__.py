@@ -34,14 +34,12 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
     many.add_argument(
         "--via",
         choices=("live", "vendor", "ray"),
-        help="run: live: one request after the other, some at once (default); vendor: the provider's own batches; "
+        help="run: live: single requests, several in parallel (default); vendor: the provider's own batches; "
         "ray: a Ray cluster",
     )
-    many.add_argument(
-        "--concurrency", type=int, metavar="N", help="how many are asked at once, by each process (default: 16)"
-    )
-    many.add_argument("--rpm", type=float, metavar="N", help="at most so many requests a minute")
-    many.add_argument("--tpm", type=float, metavar="N", help="at most so many tokens a minute, input and output")
+    many.add_argument("--concurrency", type=int, metavar="N", help="parallel requests of each process (default: 16)")
+    many.add_argument("--rpm", type=float, metavar="N", help="at most N requests a minute")
+    many.add_argument("--tpm", type=float, metavar="N", help="at most N tokens a minute, input and output")
     many.add_argument(
         "--max-cost", metavar="DOLLARS", help="stop before the batch costs more; needs known prices and --max-tokens"
     )
@@ -56,7 +54,7 @@ def declare_batch(parser: argparse.ArgumentParser) -> None:
         "machines",
     )
     many.add_argument("--name", metavar="NAME", help="the name of the batch in a ledger that several machines share")
-    many.add_argument("--actors", type=int, metavar="N", help="--via ray: so many actors (default: one for each CPU)")
+    many.add_argument("--actors", type=int, metavar="N", help="--via ray: number of actors (default: one for each CPU)")
     many.add_argument(
         "--ray-address",
         metavar="ADDRESS",

@@ -1,6 +1,6 @@
 """Create batches at a vendor: requests are grouped and split to the vendor's limits, and no batch is created twice.
 
-The one request that creates a batch is never repeated blindly. Where its answer is lost, the vendor's list tells
+The one request that creates a batch is never repeated blindly. Where its answer is lost, the vendor's list shows
 whether there is a batch.
 """
 
@@ -142,7 +142,7 @@ class BatchCreator:
                 )
             except (ProviderError, TransportError, ProtocolError) as error:
                 if not _is_refused(error):
-                    _log.warning("the answer to the creation of a batch was lost; the vendor's list will tell")
+                    _log.warning("the answer to the creation of a batch was lost; checking the vendor's list")
                     await self.search(marker, target, sent, len(hashes))
                     return
                 waits += 1
@@ -198,10 +198,10 @@ class BatchCreator:
             if not target.form.has_marker:
                 similar = [one.id for one in listed if one.marker is None and one.total in (None, requests)]
                 if similar:
-                    # A batch of others may be of the same size. The results tell whose it is.
+                    # An unrelated batch may have the same size. The results show whose it is.
                     await self._channel.store(lambda ledger: ledger.watch(marker, similar))  # noqa: B023 - awaited
                     return
-            # Whoever sent the creation may have ended only just now.
+            # The process that sent the creation may have ended only just now.
             if now - began >= self._channel.pace.settle:
                 await self._drop(marker)
                 return

@@ -107,7 +107,7 @@ class VendorLedger(Ledger):
         )
 
     def watch(self, marker: str, candidates: Sequence[str]) -> Queries[None]:
-        """Store the ids of batches that may be this one. The results of each will tell."""
+        """Store the ids of batches that may be this one. Their results will show which one is."""
         yield from self._lock()
         yield Query(
             "UPDATE vendor_batches SET state = 'searching', candidates = ?, owner = NULL, lease = NULL "
@@ -116,7 +116,7 @@ class VendorLedger(Ledger):
         )
 
     def note(self, marker: str, vendor_state: str, done: int | None) -> Queries[None]:
-        """Store what the vendor says about a batch, for whoever asks for the status."""
+        """Store what the vendor says about a batch, for status queries."""
         yield Query(
             "UPDATE vendor_batches SET vendor_state = ?, done = ? WHERE batch = ? AND marker = ?",
             (vendor_state, done, self.name, marker),
@@ -124,7 +124,7 @@ class VendorLedger(Ledger):
         )
 
     def adopt(self, marker: str, owner: str, has_ended: Callable[[str], bool]) -> Queries[VendorBatch | None]:
-        """Take over a batch that nobody creates any more; returns it as it was. None if its owner is still at it."""
+        """Take over the creation of a batch from an ended owner; returns it as it was. None if its owner runs."""
         _, now = yield from self._lock()
         found = next((batch for batch in (yield from self.list_open()) if batch.marker == marker), None)
         if found is None or found.state not in ("intended", "creating"):
@@ -208,7 +208,7 @@ class VendorLedger(Ledger):
         return record
 
     def close(self, marker: str, state: VendorState, result: bytes | None = None) -> Queries[BatchRecord]:
-        """End a batch: it has `ended`, or was `dropped`, which is no attempt. Requests without a result wait again."""
+        """End a batch: it has `ended`, or was `dropped` (not an attempt). Requests without a result wait again."""
         record, now = yield from self._lock()
         query = "SELECT hash, reserved FROM batch_requests WHERE batch = ? AND vendor_batch = ? AND state = 'sent'"
         left = (yield Query(query, (self.name, marker))).rows

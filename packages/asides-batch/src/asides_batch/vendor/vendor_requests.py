@@ -108,7 +108,7 @@ def read_lines(target: VendorTarget, request: HttpRequest) -> Flow[bool]:
                     if b"\n" not in data:
                         size += len(data)
                         if size > _LONGEST_LINE:
-                            raise ProtocolError("a line of the results is too long to be one.")
+                            raise ProtocolError("a line of the results is too long.")
                         pieces.append(data)
                         continue
                     *lines, rest = b"".join((*pieces, data)).split(b"\n")

@@ -93,7 +93,7 @@ class VendorRun:
         self._unreadable: dict[str, int] = {}
         """How often in a row each batch could not be read."""
         self._ended: set[str] = set()
-        """The batches of which the vendor has said that they have ended."""
+        """The batches that the vendor reports as ended."""
         self._is_blocked = False
         self._is_idle = False
 
@@ -105,7 +105,7 @@ class VendorRun:
                 created = await self._creator.create_all()
             claimed = await self._job.release_ended()
             batches = await self._list_batches()
-            await self._job.exchange([], 0)  # Has somebody cancelled it?
+            await self._job.exchange([], 0)  # Was it cancelled?
             if not batches and not created and not claimed and not self._is_blocked:
                 is_over = (
                     not self._job.record.left or self._job.record.state != "open" or self._job.has_reached_max_cost
@@ -117,7 +117,7 @@ class VendorRun:
                 continue
             self._is_idle = False
             if self._job.record.state == "cancelled" and all(batch.state == "searching" for batch in batches):
-                return  # They may be batches of others, which nobody has cancelled.
+                return  # They may be unrelated batches, which must not be cancelled.
             has_ended = False
             for batch in batches:
                 if self._job.stop.is_set():
@@ -173,8 +173,8 @@ class VendorRun:
         return ended
 
     async def _note_unreadable(self, batch: VendorBatch, target: VendorTarget, problem: ProtocolError) -> bool:
-        """A batch, or its results, cannot be read. Look again some times. Then its rows fail if waiting is of no use;
-        otherwise the run ends with the error, and a later one may have more luck. Returns whether the batch has ended.
+        """A batch, or its results, cannot be read. Retry some times. Then its rows fail if waiting cannot help;
+        otherwise the run ends with the error, and a later run may succeed. Returns whether the batch has ended.
         """
         name = target.call.target.provider.name
         looks = self._unreadable[batch.marker] = self._unreadable.get(batch.marker, 0) + 1
@@ -229,14 +229,14 @@ class VendorRun:
         try:
             await self._channel.send(target, send(target, request, lambda _: True, "cancellation", once=True))
         except (TransportError, ProviderError) as error:
-            # Status 409 is no passing conflict here: the batch has ended.
+            # Status 409 is not a temporary conflict here: the batch has ended.
             if isinstance(error, (TransportError, RateLimited, Overloaded)) and getattr(error, "status", None) != 409:
                 raise
             _log.info("the batch is not cancelled: %s", error)
         self._cancelled.add(batch.marker)
 
     async def _look_for(self, batch: VendorBatch, target: VendorTarget) -> bool:
-        """Find out which of the batches that may be ours is: the ids in the results of one that has ended tell."""
+        """Find out which of the candidate batches is ours, by the ids in the results of ended ones."""
         form, left = target.form, list(batch.candidates)
         for candidate in batch.candidates:
             try:

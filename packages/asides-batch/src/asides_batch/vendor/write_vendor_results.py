@@ -27,7 +27,7 @@ async def read_outcomes(
     channel: VendorChannel, target: VendorTarget, status: VendorStatus, on_problem: Callable[[ProtocolError], object]
 ) -> AsyncIterator[list[RowOutcome]]:
     """The results of a batch, in groups, as they arrive. `on_problem` gets the error of each entry that cannot be read,
-    and reading goes on.
+    and reading continues.
     """
     form = target.form
     for request in form.fetch(target.row, status):

@@ -37,7 +37,7 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A key as it is kept: without its secret. Times are seconds since 1970."""
 
     id: str
-    """The part of the key that is no secret."""
+    """The part of the key that is not secret."""
     digest: bytes
     """The SHA-256 of the whole key."""
     name: str

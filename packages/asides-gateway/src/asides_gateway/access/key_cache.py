@@ -1,6 +1,6 @@
 """The keys of the database, in memory: only the first request with a new key waits for the database.
 
-`KeyCache.find(digest)`. Revocations are read every three seconds, and at once when Redis reports one. While the
+`KeyCache.find(digest)`. Revocations are read every three seconds, and immediately when Redis reports one. While the
 database does not answer, known keys stay valid for a while.
 """
 
@@ -99,7 +99,7 @@ class KeyCache:
         return self._unknown.get(digest, 0.0) <= self._clock()
 
     def is_unsure(self, digest: bytes) -> bool:
-        """Whether nobody can say if this key is valid: it is not in memory, and the database does not answer."""
+        """True if the key is unknown and the database is down."""
         return self._outage.is_down and self.can_look_up(digest)
 
     async def look_up(self, digest: bytes) -> bool:

@@ -74,7 +74,7 @@ class Meters:
         self.on_revoked = on_revoked
         self.lease = lease_seconds
         self.clock = clock
-        """The time of day. Spans are measured by another clock, which nobody sets."""
+        """The time of day. Spans are measured by a monotonic clock."""
         self.reserved: dict[str, Reservation] = {}
         """What requests under way have reserved."""
         self._unsettled: dict[str, UnsettledUse] = {}

@@ -56,7 +56,7 @@ class NewKey(NamedTuple):
 
 
 def make_key() -> NewKey:
-    """Make a key: 256 random bits, after an id that is no secret."""
+    """Make a key: 256 random bits, after an id that is not secret."""
     key_id = "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))
     key = f"{PREFIX}{key_id}-{secrets.token_urlsafe(_SECRET_BYTES)}"
     return NewKey(key, key_id, digest_key(key))
@@ -193,7 +193,7 @@ def list_damaged_keys() -> Queries[list[str]]:
 
 
 def _read_records(rows: Sequence[Sequence[Any]]) -> list[KeyRecord]:
-    """The keys that can be read. A damaged row is no valid key, and keeps nobody from the others."""
+    """The keys that can be read. A damaged row is not a valid key, and is skipped."""
     records: list[KeyRecord] = []
     for row in rows:
         if (record := _read_record(row)) is not None:

@@ -24,7 +24,7 @@ class MemoryWindows:
         return self.take_now(key_id, limits, tokens)
 
     def take_now(self, key_id: str, limits: KeyLimits, tokens: int) -> CountedRequest | float:
-        """The same at once."""
+        """Synchronous version of `take`."""
         if not limits.has_rate:
             return CountedRequest()
         now, tokens = self._now(), fit_tokens(tokens, limits.tpm)
@@ -44,7 +44,7 @@ class MemoryWindows:
         self.correct_now(key_id, counted, used)
 
     def correct_now(self, key_id: str, counted: CountedRequest, used: int) -> None:
-        """The same at once."""
+        """Synchronous version of `correct`."""
         if counted.tokens != used and counted.tokens_left is not None:
             self._find(key_id).correct(self._now(), counted.at, counted.tokens, used)
 

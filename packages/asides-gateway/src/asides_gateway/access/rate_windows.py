@@ -92,7 +92,7 @@ def fit_tokens(tokens: int, tpm: int | None) -> int:
 
 
 def count_left(limit: int | None, counted: int) -> int | None:
-    """What is left of a limit; None if there is none."""
+    """The remainder of a limit; None without a limit."""
     return None if limit is None else max(limit - counted, 0)
 
 

@@ -11,12 +11,12 @@ import ssl
 _CODES = {
     "WRONGPASS": "it refuses the user or the password of the URL",
     "NOAUTH": "it needs a password, and the URL has none",
-    "NOPERM": "its user may not do what is needed: EVALSHA and EVAL, all commands that the docs list, and the keys and "
+    "NOPERM": "its user lacks rights: EVALSHA and EVAL, all commands that the docs list, and the keys and "
     "channels asides:*",
-    "READONLY": "it is a replica that only reads",
+    "READONLY": "it is a read-only replica",
     "OOM": "it has no memory left",
     "LOADING": "it is still loading its data",
-    "MISCONF": "it cannot save its data, and takes no writes until it can",
+    "MISCONF": "it cannot save its data, and refuses writes until it can",
     "MASTERDOWN": "it is a replica whose master is away",
     "MOVED": "it is one node of a cluster, and the key belongs to another one",
     "CLUSTERDOWN": "its cluster is down",
@@ -24,7 +24,7 @@ _CODES = {
     "NODB": "it has no database with the number of the URL",
     "MAXCLIENTS": "it has no connection left",
 }
-"""What the first word of an error of the server means. Inside a script it stands anywhere in the text."""
+"""What the first word of an error of the server means. For an error inside a script it may be anywhere in the text."""
 _KINDS = {
     "AuthenticationError": "WRONGPASS",
     "AuthorizationError": "WRONGPASS",
@@ -74,7 +74,7 @@ def _find_code(problem: BaseException) -> str:
 
 
 def describe_problem(problem: BaseException) -> str:
-    """Why a command failed, without the words of the server, which may repeat what it was sent."""
+    """Why a command failed, without the server's text, which may repeat the command."""
     from redis.exceptions import RedisError, ResponseError
     from redis.exceptions import TimeoutError as RedisTimeout
 

@@ -1,8 +1,8 @@
 """`RedisLink`: runs scripts on a Redis or Valkey server, and notes when the server is down and when it is back.
 
-A command gets a quarter of a second. After one that failed, later ones fail at once; a task probes the server every
-half second, and the first answer ends the outage. Each outage is logged once. No password is in an error, a log or a
-repr.
+A command gets a quarter of a second. After a failure, later commands fail immediately; a task probes the server
+every half second, and the first answer ends the outage. Each outage is logged once. Errors, logs and reprs contain no
+passwords.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SCHEMES = ("redis", "rediss", "unix")
 
 
 class RedisDown(Exception):
-    """The server did not answer, or could not do what it was asked. The message holds no URL."""
+    """The server did not answer, or the command failed. The message contains no URL."""
 
 
 class Script:
@@ -90,8 +90,8 @@ class RedisLink:
         """The server, without user and password."""
         self._outage = OutageLog(
             _log.warning,
-            f"Redis at {self.name} fails: {{reason}}. Until it is back, each process counts the limits of keys for "
-            "itself, and a revoked key is refused when the keys are read again.",
+            f"Redis at {self.name} fails: {{reason}}. Until it is back, each process counts key limits "
+            "separately, and a revoked key works until the keys are next read.",
             f"Redis at {self.name} is back: the limits of keys are shared again.",
         )
         self.on_failure: Callable[[], None] = lambda: None
@@ -102,7 +102,7 @@ class RedisLink:
         self._probing: asyncio.Task[None] | None = None
         self._is_back = asyncio.Event()
         self._reported: set[str] = set()
-        """Reasons that were logged and are no outage: they concern one key or one script."""
+        """Logged reasons that are not outages: they concern one key or one script."""
 
     @property
     def is_up(self) -> bool:
@@ -110,7 +110,7 @@ class RedisLink:
         return not self._outage.is_down
 
     async def run(self, script: Script, key: str, *values: str | int) -> Any:
-        """Run a script that uses one key. Raises RedisDown, at once during an outage."""
+        """Run a script that uses one key. Raises RedisDown, immediately during an outage."""
         if not self.is_up:
             raise RedisDown("an outage is under way")
         return await self._enqueue(script, key, *values)
@@ -154,7 +154,7 @@ class RedisLink:
             try:
                 answers = await _send(connection, [call.build_command() for call in batch])
             except (RedisConnectionError, OSError):
-                # It was closed while nobody used it: that is no outage.
+                # It was closed while idle: not an outage.
                 connection = None
         if connection is None:
             connection = await self._connect()
@@ -203,7 +203,7 @@ class RedisLink:
         return RedisDown(reason)
 
     def report_once(self, reason: str) -> None:
-        """Log a refused command that is no outage, once for each reason."""
+        """Log a refused command that is not an outage, once for each reason."""
         if reason not in self._reported:
             self._reported.add(reason)
             _log.warning("Redis at %s refuses a command: %s. This is logged once.", self.name, reason)
@@ -223,7 +223,7 @@ class RedisLink:
     # --- outages ------------------------------------------------------------------------------------------------------
 
     def note_down(self, reason: str) -> None:
-        """Note an outage: later scripts fail at once, until the server answers again."""
+        """Note an outage: later scripts fail immediately, until the server answers again."""
         if not self._outage.begin(reason):
             return
         self._is_back.clear()
@@ -306,7 +306,7 @@ def check_redis(url: str, seconds: float) -> None:
 
 
 def open_async_redis(url: str, seconds: float) -> AsyncRedis:
-    """A client for an event loop, for commands that are no scripts."""
+    """A client for an event loop, for commands other than scripts."""
     from redis.asyncio import Redis as AsyncRedis
 
     client: AsyncRedis = AsyncRedis.from_url(url, **_list_settings(seconds, is_async=True))
@@ -319,7 +319,7 @@ def _list_settings(seconds: float, *, is_async: bool) -> dict[str, Any]:
     from redis.exceptions import ConnectionError as RedisConnectionError
     from redis.retry import Retry
 
-    # A connection that was closed while nobody used it is no outage: another one is tried at once.
+    # A connection closed while idle is not an outage: retry immediately with a new one.
     kind = AsyncRetry if is_async else Retry
     return {
         # In an event loop the timeout is that of a whole batch.

@@ -60,7 +60,7 @@ for place = 1, #found, 2 do
     end
   end
 end
--- A call takes a limited number of values, and somebody else may have written more than we ever do.
+-- A call takes a limited number of values, and other programs may have written more than we do.
 for place = 1, #old, 1000 do redis.call('HDEL', key, unpack(old, place, math.min(place + 999, #old))) end
 local function fits()
   return (rpm < 0 or requests < rpm) and (tpm < 0 or tokens + wanted <= tpm)
@@ -121,8 +121,8 @@ class RedisWindows:
         try:
             answer = await self.link.run(_TAKE, build_window_key(key_id), *most, fit, self._now())
             if (numbers := _read_answer(answer)) is None:
-                self.link.report_once("it answers something else, so that each process counts for itself")
-                raise RedisDown("it answers something else")
+                self.link.report_once("it sends an unexpected answer, so each process counts separately")
+                raise RedisDown("it sends an unexpected answer")
             wait, shared_at, requests, in_window = numbers
         except RedisDown:
             self.link.on_failure()

@@ -53,7 +53,7 @@ return redis.call('PUBLISH', ARGV[3], ARGV[1])
 
 
 def publish_revocation(redis_url: str, key_id: str) -> int:
-    """Publish that a key is revoked. Returns how many instances got it at once; others find out when they connect.
+    """Publish that a key is revoked. Returns how many instances received it; others read it when they connect.
 
     Raises StoreUnavailable if Redis does not take it, and ConfigError for a wrong URL, or without the package redis.
     """
@@ -66,8 +66,8 @@ def publish_revocation(redis_url: str, key_id: str) -> int:
         return int(listeners)
     except (RedisError, OSError) as problem:
         raise StoreUnavailable(
-            f"Redis at {describe_redis(redis_url)} was not told that the key is revoked: {describe_problem(problem)}. "
-            "Instances refuse it when they next read their keys. Check that server, and gateway.redis."
+            f"Redis at {describe_redis(redis_url)} did not receive the revocation: {describe_problem(problem)}. "
+            "Instances refuse the key when they next read their keys. Check that server, and gateway.redis."
         ) from None
     finally:
         with suppress(RedisError, OSError):
@@ -81,8 +81,8 @@ def listen(link: RedisLink | None, on_revoked: Callable[[str], None], *, has_oth
         return asyncio.get_running_loop().create_task(Revocations(link, on_revoked).run())
     if has_others:
         _log.warning(
-            "there is no Redis: each process counts the limits of keys for itself, and a revoked key is refused when "
-            "the keys are read again, within seconds. Set gateway.redis, unless that is what you want."
+            "Redis is not configured: each process counts key limits separately, and a revoked key works until "
+            "the keys are next read, within seconds. Set gateway.redis to share limits and revocations."
         )
     return None
 
@@ -97,7 +97,7 @@ class Revocations:
         self._known: set[str] = set()
         """The ids in the set as it was last read, and those that were published since."""
         self._may_reconnect = True
-        """Whether to reconnect at once after a failure: only the first time since a connection worked."""
+        """Whether to reconnect immediately after a failure: only the first time since a connection worked."""
 
     async def run(self) -> None:
         """Listen until it is cancelled. The link logs an outage, once."""
@@ -113,10 +113,10 @@ class Revocations:
         """Wait until another attempt is worth it."""
         if not is_outage(problem):
             reason = describe_problem(problem)
-            self._link.report_once(f"{reason}. So a revoked key is refused when the keys are read again")
+            self._link.report_once(f"{reason}. A revoked key works until the keys are next read")
             await asyncio.sleep(_REFUSED_SECONDS)
         elif self._may_reconnect:
-            # A connection may be closed without an outage: another one is tried at once.
+            # A closed connection need not be an outage: retry immediately.
             self._may_reconnect = False
         else:
             self._link.note_down(describe_problem(problem))

@@ -12,7 +12,7 @@ def declare_serve(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `asides serve`. Without one, the setting of [gateway] counts."""
     parser.add_argument("--host", metavar="ADDRESS", help="the address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=parse_port, help="its port (default: 4242); 0 picks a free one")
-    parser.add_argument("--workers", type=int, metavar="N", help="the processes that answer (default: 1)")
+    parser.add_argument("--workers", type=int, metavar="N", help="number of processes (default: 1)")
     parser.add_argument(
         "--key-file",
         metavar="FILE",
@@ -53,8 +53,8 @@ def declare_serve(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="do not print the greeting")
     parser.epilog = (
-        "The address is printed on stdout. Ctrl-C and SIGTERM let replies end, a second one does not; SIGHUP, and a "
-        "change of asides.toml, reload the settings."
+        "The address is printed on stdout. Ctrl-C and SIGTERM let open replies finish, a second one stops "
+        "immediately; SIGHUP, and a change of asides.toml, reload the settings."
     )
 
 
@@ -82,12 +82,12 @@ def declare_gateway(parser: argparse.ArgumentParser) -> None:
         "--model",
         action="append",
         metavar="PATTERN",
-        help="a model, route or alias that it may ask, such as 'anthropic:*' (again for more; default: all)",
+        help="a model, route or alias that it may ask, such as 'anthropic:*' (repeatable; default: all)",
     )
-    made.add_argument("--rpm", type=int, metavar="COUNT", help="the most requests in a minute")
-    made.add_argument("--tpm", type=int, metavar="COUNT", help="the most tokens in a minute, input and output")
-    made.add_argument("--budget-day", metavar="DOLLARS", help="the most US dollars in a day (UTC)")
-    made.add_argument("--budget-month", metavar="DOLLARS", help="the most US dollars in a month (UTC)")
+    made.add_argument("--rpm", type=int, metavar="COUNT", help="limit of requests per minute")
+    made.add_argument("--tpm", type=int, metavar="COUNT", help="limit of tokens per minute, input and output")
+    made.add_argument("--budget-day", metavar="DOLLARS", help="limit in US dollars per day (UTC)")
+    made.add_argument("--budget-month", metavar="DOLLARS", help="limit in US dollars per month (UTC)")
     made.add_argument(
         "--expires",
         metavar="WHEN",
@@ -112,7 +112,7 @@ def declare_gateway(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="print only what was asked for")
     parser.epilog = (
         "The keys are in the database of the setting `store`, else in the gateway's folder; running gateways accept "
-        "a new key at once. A key is printed only when it is made: the database keeps its digest."
+        "a new key immediately. A key is printed only when it is made: the database keeps its digest."
     )
 
 
@@ -133,7 +133,7 @@ def declare_store(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="migrate: print the missing steps without doing them")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("-q", "--quiet", action="store_true", help="do not say how far it is")
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
     parser.epilog = (
         "Exit code of check: 0 if nothing is wrong, 1 if something is. Put a password into ASIDES_STORE, PGPASSWORD or "
         "~/.pgpass: others can read command lines."

@@ -63,8 +63,8 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     _refuse_options(arguments, _USAGE_OPTIONS, "usage")
     action, *words = arguments.words or ["list"]
     if action not in _ACTIONS:
-        # It may be a key that someone pasted, so it is not repeated.
-        raise ConfigError("`asides gateway key` is followed by an unknown word. Write create, list or revoke.")
+        # It may be a pasted key, so it is not repeated.
+        raise ConfigError("unknown action of `asides gateway key`. Write create, list or revoke.")
     if action != "create":
         _refuse_options(arguments, _CREATE_OPTIONS, "key create")
     if words and action != "revoke":
@@ -151,7 +151,7 @@ def _name_place(settings: Settings) -> str:
 
 
 def _find_doubts(limits: KeyLimits, settings: Settings) -> Iterator[str]:
-    """What may be a mistake. The gateway may have other settings and packages than this machine, so it is no error."""
+    """What may be a mistake. Not an error: the gateway may have other settings and packages than this machine."""
     rows = settings.providers
     for pattern in limits.models:
         name, has_model, _ = pattern.partition(":")
@@ -159,7 +159,7 @@ def _find_doubts(limits: KeyLimits, settings: Settings) -> Iterator[str]:
         if has_model and not is_known and pattern not in settings.aliases:
             known = [row.name for row in list_providers(rows)]
             advice = suggest_name(name, known, "`asides providers` lists those that are.")
-            yield f"the pattern {_show(pattern)} fits no model: no provider is called {_show(name)!r} here; {advice}"
+            yield f"the pattern {_show(pattern)} matches no model: no provider is called {_show(name)!r} here; {advice}"
     if limits.has_budget and find_spec("genai_prices") is None:
         yield (
             "a key with a budget may ask only models whose price is known. Run pip install 'asides[prices]' where "
@@ -193,7 +193,7 @@ def _read_record(arguments: Namespace) -> KeyRecord:
 def _read_text(option: str, given: str | None) -> str:
     text = (given or "").strip()
     if given and not text and option != "name":
-        # Otherwise the key would silently get a tenant of its own, instead of the one that it should share.
+        # Otherwise the key would silently get its own tenant instead of the shared one.
         raise ConfigError(f"--{option} is empty. Leave it out, or give a text.")
     if len(text) > MAX_NAME or not text.isprintable() or text.startswith(PREFIX):
         raise ConfigError(
@@ -228,7 +228,7 @@ def _read_expiry(text: str | None, now: float) -> float | None:
     expires = read_time(text, now, "after")
     if expires is None or expires <= now:
         raise ConfigError(
-            f"--expires {text[:40]!r} is no time in the future. Write a span such as 12h, 30d or 4w, or a date "
+            f"--expires {text[:40]!r} is not a time in the future. Write a span such as 12h, 30d or 4w, or a date "
             "in UTC such as 2027-01-31."
         )
     return expires
@@ -245,7 +245,7 @@ def _list(database: Database, arguments: Namespace, terminal: Terminal) -> int:
         print_json(terminal, [_encode(each, spending.get(each.id, Spending()), now) for each in records])
         return Exit.DONE
     if not records:
-        terminal.print_info("there are no keys. Run `asides gateway key create --name NAME` makes one.")
+        terminal.print_info("there are no keys. Create one with `asides gateway key create --name NAME`.")
         return Exit.DONE
     rows = [("ID", "NAME", "STATE", "TODAY", "MONTH", "LAST USED", "LIMITS")]
     for each in records:
@@ -330,7 +330,7 @@ def _revoke(
     if not arguments.yes:
         if not (sys.stdin.isatty() and terminal.err_is_terminal):
             raise ConfigError(
-                "a revoked key never works again, and there is no terminal to ask at. Add --yes to revoke it."
+                "a revoked key never works again, and there is no terminal to confirm it. Add --yes to revoke it."
             )
         terminal.print_note(f"revoke the key {record.id} ({_show(record.name)}) for good? [y/N]")
         if not _confirm():
@@ -347,7 +347,7 @@ def _revoke(
 
 
 def _find(word: str, database: Database) -> KeyRecord:
-    """Find a key by its id or its name. Someone may paste the whole key, so no error shows the word then."""
+    """Find a key by its id or its name. The word may be a whole key: no error shows one."""
     is_key = word.startswith(PREFIX)
     word = word.removeprefix(PREFIX).partition("-")[0] if is_key else word
     found = database.run(lambda: find_named(word), writes=False)

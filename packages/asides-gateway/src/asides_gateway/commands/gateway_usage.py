@@ -33,7 +33,9 @@ _HEADINGS = ("REQUESTS", "FAILED", "INPUT", "CACHED", "OUTPUT", "THINKING", "COS
 def check_usage(arguments: Namespace) -> tuple[float, Group]:
     """Since when and by what to add up. Raises ConfigError for wrong options."""
     if arguments.words:
-        raise ConfigError("`asides gateway usage` takes no further words; --by and --since say what to add up.")
+        raise ConfigError(
+            "`asides gateway usage` takes no more arguments. Choose what to add up with --by and --since."
+        )
     if arguments.json and arguments.csv:
         raise ConfigError("--json and --csv exclude each other. Leave one of them out.")
     by = arguments.by or _DEFAULT_GROUP
@@ -81,7 +83,7 @@ def read_since(text: str, now: float) -> float:
     since = read_time(text, now, "before")
     if since is None or since > now:
         raise ConfigError(
-            f"--since {text[:40]!r} is no time in the past. Write a span such as 24h, 7d or 4w, or a date in "
+            f"--since {text[:40]!r} is not a time in the past. Write a span such as 24h, 7d or 4w, or a date in "
             "UTC such as 2026-11-01."
         )
     return max(since, 0.0)

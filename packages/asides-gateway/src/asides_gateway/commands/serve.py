@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PACKAGES = {name: name.replace("_", "-") for name in ("uvicorn", "httptools", "cryptography", "prometheus_client")}
 _METRICS_VARIABLES = ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir")
 _MOST_NAMES = 10
-# A worker takes modules from where its parent did, and none from the current folder.
+# A worker imports modules from its parent's path, not from the current folder.
 _WORKER = """\
 import sys
 line = sys.stdin.buffer.readline()
@@ -62,7 +62,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
         start_log(loaded.gateway.log)
         command = [sys.executable, "-P", "-c", _WORKER, "asides-serve-worker"]
         return run_workers(loaded.gateway, announce, command, flags)
-    # Someone else's processes may count there; one process needs no folder.
+    # Other processes may count there; one process needs no folder.
     for name in _METRICS_VARIABLES:
         os.environ.pop(name, None)
     from asides_gateway.run_gateway import run_gateway
@@ -91,7 +91,7 @@ def _run_worker(line: bytes) -> int:
     from asides_gateway.worker_processes import WorkerPlan
 
     plan = msgspec.json.decode(line, type=WorkerPlan)
-    # What there is to warn of, the parent has said.
+    # The parent has already printed the warnings.
     source = ServeSettings({**plan.flags, "port": plan.port}, os.environ, None)
     loaded = source.load()
     start_log(loaded.gateway.log)
@@ -120,7 +120,7 @@ def _check_packages() -> None:
 
 
 def _greet(url: str, loaded: LoadedSettings, terminal: Terminal) -> list[str]:
-    """What someone at a terminal wants to know first. Names of providers, never a key."""
+    """The first lines on a terminal. Names of providers, never a key."""
     from asides_gateway.gateway_settings import may_have_records
 
     settings = loaded.gateway

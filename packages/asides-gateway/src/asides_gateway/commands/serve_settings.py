@@ -35,7 +35,7 @@ class ServeSettings:
     def __init__(
         self, flags: Mapping[str, Any], environ: Mapping[str, str], warn: Callable[[str], None] | None
     ) -> None:
-        """`warn` is told what is ignored, once; None: of what is new when it is set later."""
+        """`warn` gets each ignored setting once. None: it gets only later ones, once it is set."""
         self._flags = dict(flags)
         self._environ = environ
         self._warned: set[str] = set()

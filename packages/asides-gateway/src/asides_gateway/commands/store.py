@@ -28,7 +28,7 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     """Run the action."""
     words: list[str] = arguments.words
     if len(words) > 1:
-        raise ConfigError(f"`asides store {arguments.action}` takes 1 place at most. Name no more.")
+        raise ConfigError(f"`asides store {arguments.action}` takes at most one place.")
     place = words[0] if words else None
     if arguments.action == "migrate":
         return _migrate(place, arguments, terminal)

@@ -81,11 +81,11 @@ def _ask_postgres(url: str) -> str:
     if state.missing:
         named = ", ".join(step.label for step in state.missing)
         raise AsidesError(
-            f"{describe_url(url)} answers, and steps of its tables are missing: {named}. Run `asides store migrate`."
+            f"{describe_url(url)} answers, but steps of its tables are missing: {named}. Run `asides store migrate`."
         )
     if state.is_read_only:
         raise AsidesError(
-            f"{describe_url(url)} answers, and takes no changes: it is read-only. Name the primary in the URL, "
+            f"{describe_url(url)} answers, but it is read-only. Name the primary in the URL, "
             "or all servers with target_session_attrs=read-write."
         )
     newer = f"; a newer asides made {', '.join(state.newer)}, with which this one can work" if state.newer else ""

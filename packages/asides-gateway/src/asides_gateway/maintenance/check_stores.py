@@ -28,7 +28,7 @@ _MESSAGES = 50
 """How many messages are read at once: some hold pictures."""
 _MOST_NAMED = 10
 _MOST_TICKS = 1 << 53
-"""No store has had more changes than this. A clock near its end would leave no further version."""
+"""No store has had more changes than this. Guards against version overflow."""
 _TYPES = {
     "INTEGER": ("integer",),
     "BIGINT": ("integer",),
@@ -61,7 +61,7 @@ class AreaCheck(msgspec.Struct):
     problems: list[str] = []
     """What is damaged or missing, or what this user may not use."""
     notes: list[str] = []
-    """What is worth knowing, and is no problem."""
+    """Remarks that are not problems."""
 
     def add_problems(self, found: list[str], what: str) -> None:
         """Add what was found, the first of them by name."""

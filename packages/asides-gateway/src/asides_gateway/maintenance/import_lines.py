@@ -179,7 +179,7 @@ class _Imported(msgspec.Struct, frozen=True):
     usage: Usage
 
     def run(self) -> Queries[_Outcome]:
-        """Add the conversation, or what it has more than the one of this name that is there."""
+        """Add the conversation, or the messages that the existing one of this name lacks."""
         line = self.line
         heading = ConversationHeading(line.system, line.model)
         locked = yield from tables.lock(line.name)

@@ -34,7 +34,7 @@ _TABLES = frozenset(
     "vault_keys gateway_keys gateway_spending gateway_reservations gateway_requests batches batch_rows batch_requests "
     "vendor_batches".split()
 )
-"""The tables that are read. Others that somebody added do not matter."""
+"""The tables that are read. Other tables are ignored."""
 _PATIENCE = 60.0
 """The seconds to wait for a lock, and for an answer of a server."""
 BEFORE_ALL = -(1 << 63)
@@ -77,7 +77,7 @@ def open_stores(place: str) -> Stores:
     for path in files.values():
         # Opening a pipe would block for ever, and a broken link would look like a missing file.
         if not path.is_file():
-            raise StoreError(f"{path} is no file, or a link to none. Move it away, or restore the store.")
+            raise StoreError(f"{path} is not a file, or is a broken link. Move it away, or restore the store.")
     return Stores(place, {area: ReadOnlyFile(path) for area, path in files.items()}, files)
 
 
@@ -215,7 +215,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
         # SQLite needs a -shm file beside the database, and cannot create it in a folder without write access. Without a
-        # -wal file nobody is writing, so the file can be opened as immutable.
+        # -wal file there is no writer, so the file can be opened as immutable.
         if os.access(path.parent, os.W_OK) or path.with_name(f"{path.name}-wal").exists():
             raise
         connection = sqlite3.connect(f"{uri}?immutable=1", isolation_level=None, uri=True)
@@ -225,7 +225,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     if wrong := {name for (name,) in connection.execute(computed)} & _TABLES:
         connection.close()
         # A view may compute without end.
-        raise StoreError(f"{path} is not a store of asides: its {min(wrong)} is no table. Name another one.")
+        raise StoreError(f"{path} is not a store of asides: its {min(wrong)} is not a table. Name another one.")
     return connection
 
 

@@ -1,5 +1,5 @@
 // @ts-check
-// Tells screen readers what happens, in sentences: a stream of tokens would be read as noise.
+// Announces events to screen readers in sentences: a stream of tokens would be read as noise.
 
 import { make } from "./dom.js";
 
@@ -33,7 +33,7 @@ export class Announcer {
     this.waiting = "";
   }
 
-  /** Say a sentence soon; what comes close together is said at once. @param {string} text */
+  /** Say a sentence soon; sentences that come close together are merged. @param {string} text */
   say(text) {
     const plain = text.replace(/[*_`#>|]+/g, " ").replace(/\s+/g, " ").trim();
     if (!plain) return;

@@ -37,7 +37,7 @@ export function keepKey(key) {
     if (key) sessionStorage.setItem(KEY, key);
     else sessionStorage.removeItem(KEY);
   } catch {
-    // Without storage the key lasts as long as nobody reloads: there is nowhere else it may be kept.
+    // Without storage the key lasts until the page is reloaded: there is nowhere else to keep it.
   }
 }
 

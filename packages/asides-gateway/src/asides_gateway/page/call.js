@@ -45,7 +45,7 @@ export function putResult(card, result) {
   put(card, result.text ? fold(result.text, "lines") : null);
 }
 
-/** Text in its own type; past eight lines only those are shown until somebody asks. @param {string} text @param {string} what */
+/** Text in its own type; only the first eight lines are shown until expanded. @param {string} text @param {string} what */
 function fold(text, what) {
   const lines = text.split("\n");
   const pre = reachable(make("pre", { dir: "auto" }));

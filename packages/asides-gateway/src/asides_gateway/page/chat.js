@@ -223,7 +223,7 @@ class Chat {
     return made;
   }
 
-  /** @param {Message} message the question that nobody answered */
+  /** @param {Message} message the unanswered question */
   drawUnanswered(message) {
     const answer = new Answer(false);
     this.answers.push(answer);

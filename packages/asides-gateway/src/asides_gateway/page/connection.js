@@ -37,7 +37,7 @@ export class Connection {
     return true;
   }
 
-  /** Ask until somebody answers. */
+  /** Retry until the gateway answers. */
   async waitForReturn() {
     if (this.gone) return;
     this.gone = true;

@@ -41,12 +41,12 @@ export class Follower {
     show(this.jump, false);
   }
 
-  /** Change what stands above without moving what is read. @param {Element} list whose first child on the screen stays @param {() => void} change */
+  /** Change the content above without moving what is read. @param {Element} list whose first child on the screen stays @param {() => void} change */
   keep(list, change) {
     const { top } = this.box.getBoundingClientRect();
     const anchor = [...list.children].find((each) => each.getBoundingClientRect().bottom > top);
     const before = anchor?.getBoundingClientRect().top ?? 0;
-    // The browser keeps its own anchor, but not at the very top; both at once would move twice.
+    // The browser keeps its own anchor, but not at the very top; both together would move twice.
     this.box.style.overflowAnchor = "none";
     change();
     const settle = () => {

@@ -40,7 +40,7 @@ function make(tag, attributes, ...children) {
   return element;
 }
 
-/** @param {string} tex @param {boolean} block whether it stands on a line of its own @returns {Element} */
+/** @param {string} tex @param {boolean} block whether it is on a line of its own @returns {Element} */
 export function makeFormula(tex, block) {
   const math = make("math", block ? { display: "block" } : {}, ...new Reader(tex.slice(0, LONGEST)).readAll());
   math.setAttribute("aria-label", tex);
@@ -221,7 +221,7 @@ class Reader {
     return item;
   }
 
-  /** What stands above and below an item. @param {Element} base */
+  /** The parts above and below an item. @param {Element} base */
   readScripts(base) {
     /** @type {Element | null} */
     let below = null;

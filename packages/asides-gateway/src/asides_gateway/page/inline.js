@@ -4,7 +4,7 @@
 
 import { makeFormula } from "./formula.js";
 
-/** A mark that may begin something: where its text node stands in the row of nodes. @typedef {{mark: string, count: number, at: number}} Opener */
+/** A mark that may begin something: the index of its text node among the nodes. @typedef {{mark: string, count: number, at: number}} Opener */
 
 const SPECIAL = /[\\`*_~[\]!<\n$]|https?:\/\//g;
 const PUNCTUATION = /[!-/:-@[-`{-~]/;

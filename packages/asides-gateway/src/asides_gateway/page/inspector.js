@@ -1,6 +1,6 @@
 // @ts-check
 // The inspector: the requests of this gateway as they happen, and one of them in full.
-// It keeps what the gateway tells it, up to a bound, and asks again by itself when the gateway was gone.
+// It keeps what the gateway reports, up to a bound, and reconnects by itself after an outage.
 
 import { button, make, show } from "./dom.js";
 import { readChoice } from "./preferences.js";
@@ -60,7 +60,7 @@ class Inspector {
     this.stopper = new AbortController();
     /** @type {Map<string, Summary>} */
     this.requests = new Map();
-    /** When each was told, by the clock of this page: an open request grows from there. @type {Map<string, number>} */
+    /** When each was reported, by the clock of this page: an open request grows from there. @type {Map<string, number>} */
     this.toldAt = new Map();
     this.filter = "all";
     this.chosen = "";
@@ -118,7 +118,7 @@ class Inspector {
     this.list.close();
   }
 
-  // --- what the gateway tells -----------------------------------------------------------------------------------------
+  // --- what the gateway reports ---------------------------------------------------------------------------------------
 
   /** Read the list, then its changes, for as long as the view is shown. */
   async follow() {
@@ -200,7 +200,7 @@ class Inspector {
       for (const request of told.requests) if (request.instance && !this.requests.has(request.id)) this.keep(request);
       this.draw();
     } catch {
-      // Whoever follows the changes says what is wrong.
+      // The change feed reports the problem.
     }
   }
 
@@ -374,7 +374,7 @@ class Inspector {
     event.preventDefault();
   }
 
-  /** Go to the next line; where the detail stands beside the list, show it too. @param {number} by */
+  /** Go to the next line; where the detail is beside the list, show it too. @param {number} by */
   step(by) {
     const id = this.list.find(by);
     if (!id) return;

@@ -28,10 +28,10 @@ export function askForKey(root, problem) {
         resolve();
       },
     },
-      make("h1", {}, "This gateway asks for a key"),
+      make("h1", {}, "This gateway requires a key"),
       make("p", { id: told, className: problem ? "problem" : "", role: problem ? "alert" : undefined },
         problem ? "That key was not accepted. Check it, and enter it again." :
-          "Whoever runs it has one for you. It stays in this tab, and is gone when you close it."),
+          "Ask its operator for one. The key stays in this tab and is deleted when you close it."),
       make("label", {}, "Key", field),
       make("div.row", {}, make("button.solid", { type: "submit" }, "Open")),
     );

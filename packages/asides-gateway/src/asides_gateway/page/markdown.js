@@ -1,6 +1,6 @@
 // @ts-check
 // Draws Markdown as it arrives: paragraphs, headings, lists, quotes, code, tables. A finished block is never touched again;
-// only the last line is drawn anew, so that a long answer costs no more per word than a short one.
+// only the last line is redrawn, so that a long answer costs no more per word than a short one.
 // Everything is text nodes. Each line runs in its own direction by style (unicode-bidi: plaintext); only lists and quotes, which
 // have a side, carry dir="auto", since a browser looks for the first letter again with each change.
 // Not here: the inside of a line (inline.js).
@@ -68,7 +68,7 @@ class Paragraph {
     return this.raw.length;
   }
 
-  /** Whoever restores draws later, or ends. @param {number} mark */
+  /** The caller draws later, or ends, after restoring. @param {number} mark */
   restore(mark) {
     this.raw = this.raw.slice(0, mark);
   }
@@ -336,7 +336,7 @@ export class MarkdownStream {
       this.leaf.add(rest);
       return false;
     }
-    // A line without marks goes on with the paragraph before it, even if it left out the marks of a quote or an item.
+    // A line without marks continues the paragraph before it, even without the marks of a quote or an item.
     if (!(this.leaf instanceof Paragraph) || (wasBlank && matched < this.stack.length)) {
       this.leave(matched);
       const paragraph = new Paragraph(make("p"));

@@ -1,11 +1,11 @@
 // @ts-check
-// One question: its text, and below it what can be done with it. It can be edited where it stands.
+// One question: its text, and below it what can be done with it. It can be edited in place.
 
 import { makeFile } from "./call.js";
 import { button, make } from "./dom.js";
 import { renderMarkdown } from "./markdown.js";
 
-/** What the gateway asks in our name to continue an answer. It is drawn as a line, since nobody wrote it. */
+/** What the gateway asks in our name to continue an answer. It is drawn as a line, since no person wrote it. */
 const GO_ON = "Please go on exactly where you stopped.";
 
 /** The words of a question, and the names of the text files that follow them. @param {string} text @returns {{words: string, files: string[]}} */
@@ -29,7 +29,7 @@ function splitFiles(text) {
  */
 
 export class Question {
-  /** @param {number | null} id null: the gateway has not told yet @param {import("./shapes.js").Block[]} blocks @param {QuestionActs} acts */
+  /** @param {number | null} id null: the gateway has not reported it yet @param {import("./shapes.js").Block[]} blocks @param {QuestionActs} acts */
   constructor(id, blocks, acts) {
     this.id = id;
     this.acts = acts;

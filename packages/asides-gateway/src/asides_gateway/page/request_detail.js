@@ -11,7 +11,7 @@ import { isOpen, nameAction, nameCaller, nameDialect, nameEvent, nameSource, nam
 /** @typedef {import("./request_words.js").Decision} Decision */
 /** @typedef {import("./dom.js").Child} Child */
 
-/** The last messages whose decisions are shown at once. */
+/** The last messages whose decisions are shown initially. */
 const SHOWN_MESSAGES = 12;
 
 export class RequestDetail {
@@ -153,7 +153,7 @@ export class RequestDetail {
     const hidden = this.showsAll ? 0 : Math.max(0, ordered.length - SHOWN_MESSAGES);
     return [
       make("p.sums", {}, ...addActions(decisions)),
-      mode === "forward" ? make("p.quietly", {}, "The body went out as it came: these turns were looked at, and nothing had to be changed.") : null,
+      mode === "forward" ? make("p.quietly", {}, "The body was sent unchanged: these turns were checked, and nothing had to be changed.") : null,
       hidden ? button("quiet", `Show ${count(hidden, "earlier message")}`, () => { this.showsAll = true; if (this.detail) this.show(this.detail); }) : null,
       make("ol.plan", {}, ...ordered.slice(hidden).map(([message, group]) =>
         make("li", {}, make("h4", {}, `Message ${message + 1}`), make("ul", {}, ...group.map(drawDecision))))),
@@ -235,8 +235,8 @@ function addActions(decisions) {
 
 /** @param {string} mode @param {boolean} wasSent */
 function explainNothing(mode, wasSent) {
-  if (mode === "forward") return "The body went out as it came; nothing had to be put back or left out.";
-  return wasSent ? "There were no earlier turns with thinking, so there was nothing to decide." : "Nothing was decided: no provider was asked.";
+  if (mode === "forward") return "The body was sent unchanged; nothing had to be restored or dropped.";
+  return wasSent ? "There were no earlier turns with thinking, so there was nothing to decide." : "Nothing was decided: no request was sent.";
 }
 
 /** @param {[string, Child][]} rows @param {string} [more] */

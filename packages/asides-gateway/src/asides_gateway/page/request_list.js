@@ -77,7 +77,7 @@ export class RequestList {
     if (this.drawn >= this.requests.length) return;
     this.drawn += STEP;
     this.show(this.requests);
-    // The end may still be in sight, and an observer tells of changes only.
+    // The end may still be in sight, and an observer reports only changes.
     this.seen.unobserve(this.end);
     this.seen.observe(this.end);
   }

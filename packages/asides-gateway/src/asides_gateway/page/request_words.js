@@ -110,11 +110,11 @@ export function shortModel(model) {
 /** Where a request went: the provider's name, or what it asked of the gateway itself. @param {Summary | Detail} request */
 export function nameTarget(request) {
   if (request.provider) return request.provider;
-  return request.mode === "own" ? "the gateway itself" : "nobody yet";
+  return request.mode === "own" ? "the gateway itself" : "no provider yet";
 }
 
 /**
- * What stands at the end of a line, most telling first.
+ * The end of a line, most important first.
  * @param {Summary} request
  * @returns {{text: string, tone: "" | "good" | "bad" | "accent"}[]}
  */

@@ -20,7 +20,7 @@ export function makeWelcome(hasModel, onTry) {
   return make("section.welcome", { "aria-label": "Begin" },
     make("div.column", {},
       make("h2", {}, "Ask something."),
-      make("p.lead", {}, hasModel ? "The answer stands here." : "No model is known yet: name one below as provider:model, or set a provider’s key and start the gateway again."),
+      make("p.lead", {}, hasModel ? "The answer appears here." : "No model is known yet: name one below as provider:model, or set a provider’s key and start the gateway again."),
       list),
-    make("div.margin", {}, make("p.whisper", {}, "(and what the model thinks on the way stands here, in the margin, beside what it led to)")));
+    make("div.margin", {}, make("p.whisper", {}, "(and the model's thinking appears here, in the margin, beside what it led to)")));
 }

@@ -22,9 +22,9 @@ SECRET = "hush-hush-42"
         (errors.BusyLoadingError("Redis is loading"), "loading", True),
         (errors.AuthenticationError(f"WRONGPASS {SECRET}"), "password", True),
         (errors.ResponseError("MISCONF Redis is configured to save"), "save", True),
-        (errors.NoPermissionError(f"no permissions {SECRET}"), "may not do", False),
+        (errors.NoPermissionError(f"no permissions {SECRET}"), "lacks rights", False),
         # As Redis 7 says it of a command inside a script.
-        (errors.ResponseError("The user executing the script can't run this command"), "may not do", False),
+        (errors.ResponseError("The user executing the script can't run this command"), "lacks rights", False),
         (errors.AuthenticationError("Authentication required."), "URL has none", True),
         (errors.ResponseError("DB index is out of range"), "database with the number", True),
         (errors.ConnectionError("max number of clients reached"), "no connection left", True),

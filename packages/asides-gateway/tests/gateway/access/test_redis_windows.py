@@ -324,5 +324,5 @@ async def test_an_answer_that_is_none_of_the_script_counts_as_an_outage(
     assert isinstance(await windows.take("odd", limits, 5), CountedRequest)
     assert isinstance(await windows.take("odd", limits, 5), float), "the process counts for itself"
     assert len(failures) == 2
-    assert caplog.text.count("answers something else") == 1, "whoever runs it is told, once"
+    assert caplog.text.count("an unexpected answer") == 1, "whoever runs it is told, once"
     await windows.close()

@@ -283,7 +283,7 @@ def test_a_wrong_key_is_asked_for_again_and_kept_for_the_tab_only(visit: Start) 
     seen = visit([TRAIN], keys=("right-key-canary",))
     seen.expected.append("401")
     page = seen.page
-    expect(page.get_by_role("heading", name="This gateway asks for a key")).to_be_visible()
+    expect(page.get_by_role("heading", name="This gateway requires a key")).to_be_visible()
     page.get_by_label("Key").fill("wrong")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("That key was not accepted.")
@@ -299,7 +299,7 @@ def test_a_wrong_key_is_asked_for_again_and_kept_for_the_tab_only(visit: Start) 
     assert "canary" not in page.content()
     page.get_by_role("button", name="Forget the key").click()
     page.get_by_role("dialog").get_by_role("button", name="Forget").click()
-    expect(page.get_by_role("heading", name="This gateway asks for a key")).to_be_visible()
+    expect(page.get_by_role("heading", name="This gateway requires a key")).to_be_visible()
     assert page.evaluate("({...sessionStorage})") == {}
 
 

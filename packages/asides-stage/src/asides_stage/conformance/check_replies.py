@@ -1,4 +1,4 @@
-"""Checks of decoding: a reply comes back the same, streamed or whole, in any pieces, with its thinking apart."""
+"""Checks of decoding: a reply comes back the same, streamed or whole, in any pieces, with its thinking separate."""
 
 from __future__ import annotations
 

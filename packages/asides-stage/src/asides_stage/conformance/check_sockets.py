@@ -136,8 +136,8 @@ def sync_is_async(case: Case) -> None:
 
 
 def _normalise(case: Case, reply: Reply) -> Reply:
-    """Return the reply without its seals, since a server may seal each answer anew; and without counts if the row does
-    not ask for them in a stream, since the stage then sends none. Other checks examine both.
+    """Return the reply without its seals, since a server may seal each answer differently; and without counts if the
+    row does not ask for them in a stream, since the stage then sends none. Other checks examine both.
     """
     parts = tuple(msgspec.structs.replace(part, seals=()) if part.seals else part for part in reply.parts)
     usage = reply.usage if case.target.quirks.stream_usage else Usage()

@@ -146,9 +146,9 @@ def _spread(count: int, most: int) -> list[int]:
 
 
 def broken_bodies_are_typed_errors(case: Case) -> None:
-    """A body that is no reply becomes an error of asides, the same byte by byte, and the decoder never raises."""
+    """A body that is not a reply becomes an error of asides, the same byte by byte, and the decoder never raises."""
     for body in _BROKEN_BODIES:
-        what = f"a body of {len(body)} bytes that is no reply"
+        what = f"a body of {len(body)} bytes that is not a reply"
         at_once = _decode(case, what, body)
         by_bytes = _decode(case, what, *(body[place : place + 1] for place in range(len(body))))
         expect(
@@ -192,7 +192,7 @@ def a_cut_stream_is_never_silently_short(case: Case) -> None:
 
 
 def bytes_after_the_end_change_nothing(case: Case) -> None:
-    """Blank lines, comments and keep-alives after the end are no part of the reply."""
+    """Blank lines, comments and keep-alives after the end are not part of the reply."""
     body = case.write_sample(PLAIN, stream=True)
     content_type = case.dialect.writer(model=case.model, stream=True).content_type
     if "event-stream" in content_type and not content_type.startswith("application"):
@@ -208,7 +208,7 @@ def bytes_after_the_end_change_nothing(case: Case) -> None:
             decoded.reply == plain.reply and decoded.failure is None,
             expected="the same reply with blanks or a comment after it",
             actual="another reply" if decoded.failure is None else f"{type(decoded.failure).__name__}",
-            to_do="ignore what is no document; let a framing (wire/framing.py) split the body.",
+            to_do="ignore what is not a document; let a framing (wire/framing.py) split the body.",
         )
 
 

@@ -146,7 +146,7 @@ def checks(
     The arguments are those of `examine`.
     """
     if unknown := sorted(set(skip) - set(CHECKS)):
-        raise ValueError(f"{unknown[0]!r} is no check; there are {', '.join(CHECKS)}.")
+        raise ValueError(f"unknown check {unknown[0]!r}; the checks are {', '.join(CHECKS)}.")
     example_list = tuple(examples)
     row, dialect_name = provider, _find_name(dialect)
     if dialect_name is not None and not isinstance(dialect, str) and row.with_dialect(dialect_name) is None:

@@ -28,7 +28,7 @@ class Answers(Protocol):
         ...
 
     def refuse_broken(self, problem: BrokenRequest) -> ResponsePlan:
-        """Plan the response to bytes that are no valid request."""
+        """Plan the response to bytes that are not a valid request."""
         ...
 
 
@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
     # --- answering ----------------------------------------------------------------------------------------------------
 
     async def end(self) -> None:
-        """Close the connection at once."""
+        """Close the connection immediately."""
         self._responding = False
         self._task.cancel()
         self._transport.abort()

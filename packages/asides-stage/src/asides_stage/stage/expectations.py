@@ -63,7 +63,7 @@ def assert_no_leak(canary: str, requests: Iterable[Received] = (), in_: Searched
     """Raise AssertionError with the places if the canary is where thinking must not be.
 
     In requests, it may only be in the thinking of the model's own turns. In other things (`in_`), it may be nowhere.
-    The error names the places, not what stands there.
+    The error names the places, not their content.
     """
     if not canary:
         raise ValueError("an empty canary is in every text. Give a word that only the thinking has.")

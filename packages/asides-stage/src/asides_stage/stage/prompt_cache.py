@@ -105,7 +105,7 @@ def _sum(pieces: list[_Piece]) -> int:
 
 
 def _split_messages(body: Wire) -> Iterator[_Piece]:
-    """Split a request of Anthropic by its blocks. A mark on the whole request stands for one on the last block."""
+    """Split a request of Anthropic by its blocks. A mark on the whole request counts as one on the last block."""
     pieces = [
         *(_encode(tool, marked="cache_control" in tool) for tool in body.get("tools") or ()),
         *(_encode(block, _read_text(block), "cache_control" in block) for block in _to_blocks(body.get("system"))),

@@ -101,7 +101,7 @@ class Routes:
         return self._add_request_id(answer.plan, dialect)
 
     def refuse_broken(self, problem: BrokenRequest) -> ResponsePlan:
-        """Plan the response to bytes that are no valid request, in the dialect of their path if they name one."""
+        """Plan the response to bytes that are not a valid request, in the dialect of their path if they name one."""
         head = problem.head
         dialect = self._find_dialect(head.path.rstrip("/"), head) if head else dialects.find_dialect(PLAIN_DIALECT)
         return self._add_request_id(_refuse(problem.status, str(problem), dialect).plan, dialect)

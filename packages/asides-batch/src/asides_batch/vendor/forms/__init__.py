@@ -104,7 +104,7 @@ class BatchForm(Protocol):
     has_marker: bool
     """Whether the vendor keeps the name that we give a batch."""
     most_inline_rows: int
-    """The results of a batch with so many rows may be in its description; 0: never."""
+    """The results of a batch with up to this many rows may be in its description; 0: never."""
 
     def group(self, row: VendorRow) -> tuple[Any, ...]:
         """What the rows of one batch must have in common."""
@@ -228,7 +228,7 @@ def take_id(fields: Any, name: str) -> str | None:
     """A field, if it is text of the form that ids have. Raises ProtocolError for other text."""
     found = take_text(fields, name)
     if found is not None and (len(found) > 200 or not _ID.fullmatch(found)):
-        raise ProtocolError(f"{name} has no form of an id.")
+        raise ProtocolError(f"{name} is not a valid id.")
     return found
 
 
@@ -241,7 +241,7 @@ def take_count(fields: Any, name: str) -> int | None:
 
 
 def parse_time(text: str | None) -> float | None:
-    """The Unix time of an RFC 3339 date; None if it is none."""
+    """The Unix time of an RFC 3339 date; None if it is not one."""
     from datetime import datetime
 
     try:

@@ -228,8 +228,8 @@ def _encode_entry(result: Any) -> bytes:
 
 
 def _parse_leniently(body: bytes, what: str) -> dict[str, Any]:
-    """Parse a description, which may have results in it. One that is no JSON, by a lone surrogate or NaN, must not
-    cost the others.
+    """Parse a description, which may have results in it. A result that is not valid JSON (a lone surrogate or NaN) must
+    not affect the others.
     """
     try:
         return parse_object(body, what)

@@ -37,12 +37,12 @@ def find_batch_endpoints(dialect: str, path: str) -> list[tuple[SideEndpoint, di
 
 
 def is_upload(path: str, query: str) -> bool:
-    """Return whether a request goes on with an upload of Gemini: its id is its credential."""
+    """Return whether a request continues an upload of Gemini: its id is its credential."""
     return path.startswith("/upload/") and "upload_id=" in query
 
 
 def answer_row(answer: Callable[[Request], Answer], request: Request, row: BatchRow) -> RowResult:
-    """Answer one row as a live request of whoever created the batch."""
+    """Answer one row as a live request of the batch's creator."""
     headers = {**request.headers, "content-type": "application/json"}
     plan = answer(Request("POST", row.path, "", headers, row.body)).plan
     body = b"".join(plan.pieces)

@@ -1,7 +1,7 @@
 """Message batches (`/v1/messages/batches`), as Anthropic has them.
 
-The list of requests is checked at once, the parameters of each only while the batch runs: a bad one is an error of its
-row. Facts from platform.claude.com/docs/en/build-with-claude/batch-processing and its API reference, 2026-11-16.
+The list of requests is checked immediately, the parameters of each only while the batch runs: bad ones are an error of
+their row. Facts from platform.claude.com/docs/en/build-with-claude/batch-processing and its API reference, 2026-11-16.
 """
 
 from __future__ import annotations

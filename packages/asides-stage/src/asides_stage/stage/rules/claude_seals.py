@@ -22,7 +22,7 @@ from asides.wire.lenient import read_base64, unify_base64
 
 SealKind: TypeAlias = Literal["signature", "redacted", "compaction"]
 Fault: TypeAlias = Literal["forged", "text", "sequence", "model", "account", "system", "tools", "messages"]
-"""Why a seal does not hold where it stands: not made here, or made for something else."""
+"""Why a seal is invalid in its place: not made here, or made for something else."""
 
 _MAC_SIZE = 16
 _MAX_SCRIPTED = 10_000
@@ -44,7 +44,7 @@ class Issued(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Prefix:
-    """What stands before a place in a request, as digests."""
+    """What precedes a place in a request, as digests."""
 
     def __init__(self, secret: bytes, system: Any, tools: Any, messages: Sequence[Wire]) -> None:
         """`messages` have lists of blocks as their content."""
@@ -158,7 +158,7 @@ class ClaudeSeals:
     def find_faults(
         self, issued: Issued, *, text: str, earlier: list[str], model: str, account: str, prefix: Prefix, place: int
     ) -> set[Fault]:
-        """Return in what a seal differs from where it stands now. `earlier`: the seals before it in its message."""
+        """Return how a seal differs from its present place. `earlier`: the seals before it in its message."""
         compared: dict[Fault, tuple[str, str]] = {
             "text": (issued.text, _digest(self._secret, text)),
             "sequence": (issued.sequence, _digest(self._secret, earlier)),
@@ -183,7 +183,7 @@ def _digest(secret: bytes, value: Any) -> str:
 
 
 def _normalise(value: Any) -> Any:
-    """Return what a server reads: without cache marks, which may move, and a text as the block that it stands for."""
+    """Return what a server reads: without cache marks, which may move, and a text as the equivalent block."""
     if isinstance(value, str):
         return [{"type": "text", "text": value}]
     if isinstance(value, dict):

@@ -65,13 +65,13 @@ def write_string(broken: BrokenRule) -> bytes:
 
 
 def write_flat(broken: BrokenRule) -> bytes:
-    """The fields stand beside each other, in no object."""
+    """The fields are at the top level, not in an object."""
     param = broken.param or "validation_error"
     return _encode({"message": broken.text, "type": _BAD_REQUEST, "param": param, "code": "wrong_api_format"})
 
 
 def write_flat_object(broken: BrokenRule) -> bytes:
-    """The fields stand beside each other, and one says that they are an error."""
+    """The fields are at the top level, and one marks them as an error."""
     code = broken.rule.code or _BAD_REQUEST
     return _encode({"object": "error", "type": _BAD_REQUEST, "code": code, "message": broken.text})
 

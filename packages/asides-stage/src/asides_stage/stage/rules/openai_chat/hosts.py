@@ -121,7 +121,7 @@ HOSTS = (
         wrap=error_bodies.wrap_sentence,
         upstreams=(_CLAUDE_BEHIND_A_PROXY,),
     ),
-    # A relay that tells only the sentence (MoonshotAI/kimi-agent-sdk#169, 2026-04-23).
+    # A relay that reports only the sentence (MoonshotAI/kimi-agent-sdk#169, 2026-04-23).
     Host(
         title="new-api",
         at="as-new-api",

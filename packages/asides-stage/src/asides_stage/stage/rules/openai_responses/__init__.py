@@ -168,7 +168,7 @@ class ResponsesRules:
                 yield state.MISSING.broken(f"input[{place}]", name=name, type=item.get("type"), leader=leader)
 
     def _resolve(self, item: Wire) -> Wire:
-        """Return the stored item that this one refers to; itself if it is no reference, or one to something else."""
+        """Return the stored item that this one refers to; itself if it is no such reference."""
         is_reference = item.get("type") == "item_reference" or item.keys() == {"id"}
         return self._stored_items.get(str(item["id"]), item) if is_reference else item
 
@@ -277,7 +277,7 @@ class ResponsesRules:
             writer = ResponsesWriter(model="", stream=False)
             writer.created = int(time())
             document = writer.write(events)
-            # An item that is stored needs no encrypted state, also when another model goes on.
+            # A stored item needs no encrypted state, even if another model continues.
             items: list[Wire] = [*received, *msgspec.json.decode(document)["output"]]
             self._stored_items |= {str(item["id"]): item | {"encrypted_content": None} for item in items}
         self._issued[response] = IssuedResponse(stored, calls, document, received)
