@@ -63,7 +63,7 @@ _HARMLESS = frozenset(
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 LogFormat: TypeAlias = Literal["text", "json", "off"]
 _LAST_PORT = 65535
-_MOST_WORKERS = 256
+_MAX_WORKERS = 256
 
 
 class Timeouts(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class GatewayTable(MaskedStruct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=_LAST_PORT)] = 4242
     """0: a free one."""
-    workers: Annotated[int, msgspec.Meta(ge=1, le=_MOST_WORKERS)] = 1
+    workers: Annotated[int, msgspec.Meta(ge=1, le=_MAX_WORKERS)] = 1
     """The processes that answer."""
     key_file: str | None = None
     """A file with the keys that clients have to send one of, one in each line."""

@@ -24,8 +24,8 @@ FOLDER_VARIABLES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE")
 MCP_TABLES = "mcp"
 NOT_TRUSTED = "it was found in the current folder, which is not trusted"
 # Far beyond any real file. The parser takes minutes for a key of many parts, so a line has no more dots than this.
-_MOST_BYTES = 1024 * 1024
-_MOST_DOTS = 200
+_MAX_BYTES = 1024 * 1024
+_MAX_DOTS = 200
 
 Trusts: TypeAlias = Callable[[Path, bytes], bool]
 """Whether the user trusts the file at this path with exactly this content."""
@@ -100,8 +100,8 @@ def parse(path: Path, content: bytes) -> dict[str, Any]:
     """Parse the content of a settings file."""
     import tomllib
 
-    if any(line.count(b".") > _MOST_DOTS for line in content.splitlines()):
-        raise ConfigError(f"the settings file {path} has a line with more than {_MOST_DOTS} dots; break it up.")
+    if any(line.count(b".") > _MAX_DOTS for line in content.splitlines()):
+        raise ConfigError(f"the settings file {path} has a line with more than {_MAX_DOTS} dots; break it up.")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as problem:
@@ -130,9 +130,9 @@ def read_regular_file(path: Path) -> tuple[bytes, os.stat_result]:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{path} is not a regular file")
-        content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise OSError(f"it is longer than {_MOST_BYTES} bytes")
+        content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise OSError(f"it is longer than {_MAX_BYTES} bytes")
         return content, status
 
 
@@ -166,9 +166,7 @@ def report_ignored(ignored: Sequence[IgnoredSetting]) -> list[Notice]:
     notices: list[Notice] = []
     for file, why in dict.fromkeys((entry.file, entry.why) for entry in ignored):
         names = [entry.name for entry in ignored if (entry.file, entry.why) == (file, why)]
-        listed = ", ".join(names[:_MOST_NAMES]) + (
-            f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else ""
-        )
+        listed = ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if names[_MAX_NAMES:] else "")
         detail = f"{file} may not set {listed}, which is ignored: {why}."
         if why == NOT_TRUSTED:
             detail += (
@@ -179,7 +177,7 @@ def report_ignored(ignored: Sequence[IgnoredSetting]) -> list[Notice]:
     return notices
 
 
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 
 
 def shorten_name(name: str) -> str:

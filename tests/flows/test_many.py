@@ -79,7 +79,7 @@ def test_progress_goes_to_a_function() -> None:
     "prompts", ["a text", b"bytes", {"role": "user"}, asides.user("one"), asides.Conversation(), 7]
 )
 def test_one_prompt_is_not_many(prompts: Any) -> None:
-    with pytest.raises(asides.ConfigError, match="prompts is a list of prompts"):
+    with pytest.raises(asides.ConfigError, match="prompts must be a list"):
         check_prompts(prompts)
 
 

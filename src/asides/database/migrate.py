@@ -1,8 +1,8 @@
 """Create, upgrade and check the tables in PostgreSQL: `migrate(url)`, `check(url)`, `MigratedPostgres`.
 
 The steps are numbered files in migrations/. One process migrates at a time, under an advisory lock; the others wait. A
-step only adds, so that instances of the previous version go on while the next one starts. A step that has to change
-more says in its first line which versions still work after it: `-- oldest: 12` means those that know step 12.
+step only adds, so that instances of the previous version keep working while the next one starts. A step that has to
+change more says in its first line which versions still work after it: `-- oldest: 12` means those that know step 12.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def _connect(url: str) -> Generator[Connection, None, None]:
         read = read_url(url)
         with psycopg.connect(read.conninfo, **build_parameters(read, _CONNECT_SECONDS)) as connection:
             was_open = True
-            # Whoever has waited for the lock has to see what the one before has done.
+            # READ COMMITTED: after waiting for the lock, see the other process's migrations.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             yield connection
     except psycopg.Error as problem:

@@ -11,7 +11,7 @@ from psycopg import errors
 from asides.database import StoreError, StoreUnavailable
 from asides.database.postgres_outage import Outage, describe_problem
 
-_MOST_ATTEMPTS = 5
+_MAX_ATTEMPTS = 5
 _CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 """Another transaction was in the way: nothing was changed."""
 _LOST = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleSessionTimeout)
@@ -53,7 +53,7 @@ class Attempts:
             raise StoreUnavailable(f"the database {self._name} was closed. Open it again.") from None
         if not isinstance(problem, psycopg.Error):
             raise problem
-        has_time = self._count < _MOST_ATTEMPTS and time.monotonic() < self.deadline
+        has_time = self._count < _MAX_ATTEMPTS and time.monotonic() < self.deadline
         if isinstance(problem, _CONFLICTS):
             if has_time:
                 return

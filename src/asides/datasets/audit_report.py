@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-_MOST_PROBLEMS = 20
+_MAX_PROBLEMS = 20
 
 
 class FileReport(msgspec.Struct):
@@ -27,5 +27,5 @@ class FileReport(msgspec.Struct):
     def add_problem(self, row: int, problem: str) -> None:
         """Count a row that could not be checked."""
         self.unread += 1
-        if len(self.problems) < _MOST_PROBLEMS:
+        if len(self.problems) < _MAX_PROBLEMS:
             self.problems.append((row, problem))

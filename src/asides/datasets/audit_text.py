@@ -35,7 +35,7 @@ Tag: TypeAlias = str | tuple[str, str]
 _KEPT_DETAILS = re.compile(r"(?:\s*<details type=\"reasoning\".*?</details>)+\s*", re.DOTALL)
 
 
-_MOST_THOUGHTS = 64
+_MAX_THOUGHTS = 64
 
 
 class FoundInText(NamedTuple):
@@ -106,7 +106,7 @@ def _check_conversation(text: str, spans: Sequence[Span], tags: Sequence[Tag], p
             thoughts.append(said)
         if kind not in ("text", "commentary"):
             continue
-        checked = _check_answer(said, tags, position, thoughts[-_MOST_THOUGHTS:])
+        checked = _check_answer(said, tags, position, thoughts[-_MAX_THOUGHTS:])
         mentions |= checked.mentions
         found += (each._replace(is_removed=False) if checked.is_open else each for each in checked.found)
         cleaned += (text[place:start], said if checked.is_open else checked.cleaned)

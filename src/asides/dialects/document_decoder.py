@@ -22,8 +22,8 @@ NO_REPLY = "the body is JSON, but no reply of the dialect {dialect}; check the b
 MAX_DOCUMENTS = 1_000_000
 """The documents of a reply, unless the caller sets another limit: a document per token of the longest replies, eight
 times over."""
-_MOST_WARNINGS = 100
-_MOST_LATE_DOCUMENTS = 100
+_MAX_WARNINGS = 100
+_MAX_LATE_DOCUMENTS = 100
 # So short a document is either flat enough or not JSON: a level takes "[]", or {"":} where the document has no list.
 _SURELY_FLAT = 2 * MAX_DEPTH
 _FLAT_WITHOUT_LISTS = 5 * MAX_DEPTH
@@ -188,7 +188,7 @@ class DocumentDecoder:
         """Whether bytes after the failure count: the server's counts may follow its error."""
         if self.failure is None or not self.reads_past_errors or self.done:
             return False
-        return self._late_documents < _MOST_LATE_DOCUMENTS and not isinstance(self.failure, ProtocolError)
+        return self._late_documents < _MAX_LATE_DOCUMENTS and not isinstance(self.failure, ProtocolError)
 
     def _decode_payloads(self, payloads: list[bytes], events: list[Event]) -> None:
         self._documents = documents = self._documents + len(payloads)
@@ -248,7 +248,7 @@ class DocumentDecoder:
         if self.failure is None:
             self.fail(explain_problem(problem, self.payloads[-1] if self.payloads else self._framing.head))
         else:
-            self._late_documents = _MOST_LATE_DOCUMENTS
+            self._late_documents = _MAX_LATE_DOCUMENTS
 
     def _check_complete(self) -> None:
         if not self.payloads:
@@ -335,9 +335,9 @@ class DocumentDecoder:
 
     def warn(self, code: str, detail: str, events: list[Event]) -> None:
         """Emit a warning, once per detail, after the first event."""
-        if detail in self._warned or len(self._warned) > _MOST_WARNINGS:
+        if detail in self._warned or len(self._warned) > _MAX_WARNINGS:
             return
-        if len(self._warned) == _MOST_WARNINGS:
+        if len(self._warned) == _MAX_WARNINGS:
             code, detail = "more_warnings", "the reply gave more warnings than are kept"
         self._warned |= {detail}
         if self.warning_starts_reply:

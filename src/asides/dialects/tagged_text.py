@@ -40,7 +40,7 @@ class TaggedText:
     begin inside a tag. `first`: the reply begins with this text, so the text may begin inside a tag.
     """
 
-    # The state at the beginning belongs to the class, as that of a decoder: most of it never changes.
+    # Class-level defaults: a splitter is created per reply and rarely changes them.
     first_text_block: int | None = None
     """The block where the answer begins; None before it does."""
     _unsplit_block: int | None = None

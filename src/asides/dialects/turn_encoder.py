@@ -84,7 +84,7 @@ def encode_turns(
 ) -> EncodedTurns:
     """Encode every message of a prompt, in order. Assistant turns go back as they came, block for block.
 
-    `accepts` tells whether the host accepts an unknown field of a block or a turn (`write_source`). `model_first`: it
+    `accepts`: whether the host accepts an unknown field of a block or a turn (`write_source`). `model_first`: it
     accepts a history that begins with the model.
     """
     encoder = _TurnEncoder(prompt, form, notices, model_first=model_first)
@@ -210,6 +210,6 @@ class _TurnEncoder:
             case ServerTool() | UnknownPart():
                 return [msgspec.Raw(part.json.encode())]
             case Refusal():
-                return []  # the provider wrote it about the reply; it is not a part of it
+                return []  # refusal text is metadata; not sent back
             case _:
                 return leave_out(part, "assistant", self.notices)

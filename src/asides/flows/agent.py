@@ -87,7 +87,7 @@ class Run(Generic[Output]):
         self._call_ids = CallIds(self._messages)
         self._has_replies = False
         self._is_paired = False
-        """Whether the last call is known to have its result. If not, a search through the messages tells."""
+        """Whether the last call is known to have its result. If False, the messages must be searched."""
         self._unsaved: list[Message] = list(question)
         self._unsaved_steps: list[Step] = []
         self._save = save
@@ -256,7 +256,7 @@ class Run(Generic[Output]):
             yield from self._check_seconds()
             raise
         if in_order is not None:
-            self.call = in_order.next_call  # The run goes on with the model that answered.
+            self.call = in_order.next_call  # The run continues with the model that answered.
         return self._call_ids.make_unique(reply)
 
     def _recover(self, first: FirstExchange, in_order: ExchangeInOrder | None) -> RecoveringExchange:
@@ -300,7 +300,7 @@ class Run(Generic[Output]):
 
     @property
     def expected(self) -> ExpectedOutput | None:
-        """The output that the last reply shall have; None: text."""
+        """Expected output type of the last reply; None: text."""
         return None if self._format is None else self._format.expected
 
     def _add_step(self, step: Step, *, is_blank: bool) -> None:

@@ -228,7 +228,7 @@ def _read_reply_limits(given: object) -> ReplyLimits:
     return limits
 
 
-# Some decades. No clock of a system or an event loop takes much more, and infinity is how some write "for ever".
+# ~30 years. Larger timeouts, including inf, overflow some event loops.
 _LONGEST_WAIT = 1e9
 
 
@@ -242,8 +242,8 @@ def _read_timeout(given: object) -> Timeout:
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         given = Timeout(connect=min(given, default.connect or given), first_byte=given, idle=given)
     if not isinstance(given, Timeout):
-        raise ConfigError(f"timeout is a number of seconds or a Timeout, not {type(given).__name__}.")
+        raise ConfigError(f"timeout must be a number of seconds or a Timeout, not {type(given).__name__}.")
     if any(seconds is not None and not seconds > 0 for seconds in msgspec.structs.astuple(given)):
-        raise ConfigError("a timeout is a number of seconds above zero; None waits for ever.")
+        raise ConfigError("a timeout must be above zero. Pass seconds, or None to wait without a limit.")
     endless = [name for name, seconds in msgspec.structs.asdict(given).items() if (seconds or 0) > _LONGEST_WAIT]
     return msgspec.structs.replace(given, **dict.fromkeys(endless)) if endless else given

@@ -25,7 +25,7 @@ _BYTES_PER_TOKEN = 3
 _OVERHEAD = 64
 _PICTURE_TOKENS = 5_000
 """The tokens of a picture at most, at most hosts."""
-_MOST_INPUT = 200_000
+_MAX_INPUT = 200_000
 """The tokens that a model reads at most, if nobody says how many."""
 
 
@@ -45,7 +45,7 @@ def estimate_media(prompt: Prompt, target: Target) -> int:
     """The tokens of pictures and files beyond those that a counter counts: what a model reads at most of one whose size
     nobody knows here, since only an address or an id is sent.
     """
-    most, tokens = target.rule.context or _MOST_INPUT, 0
+    most, tokens = target.rule.context or _MAX_INPUT, 0
     if not find_traits(prompt.messages) & HAS_MEDIA:
         return 0
     for part in _list_parts(prompt):

@@ -89,7 +89,7 @@ class ResponseReader:
         redact: Callable[[], Redact] | None = None,
         began: float | None = None,
     ) -> None:
-        """`off`: thinking was turned off, so a reply that has some says so. `began`: when the call did, if measured."""
+        """`off`: warn if the reply has thinking. `began`: start of the call, if it is timed."""
         self.decoder = decoder
         self._provider = provider
         self._redact = redact
@@ -281,7 +281,7 @@ class Exchange:
         nonce: Callable[[], str] = make_nonce,
     ) -> None:
         """`verbatim`: a request that is sent as it is. If it is refused in a known way before the first event, the
-        planned request follows, or its repair; other refusals are raised at once. `may_plan`: False if nothing may
+        planned request follows, or its repair; other refusals are raised immediately. `may_plan`: False if nothing may
         follow it. `may_retry`: whether it is sent again after other errors, as planned ones are. `continues`: whether
         further requests may continue a reply that the provider ends before its end.
         `encode`: plans and encodes a prompt; None: `encode_request`, with the policy of the call.
@@ -316,7 +316,7 @@ class Exchange:
 
     @traced
     def steps(self, began: float | None = None) -> Flow[Reply]:
-        """The flow. Its errors carry the reply so far, and show no key and no prompt. `began`: when, if not now."""
+        """Run the flow. Its errors carry the reply so far, but no key and no prompt. `began`: its start, if not now."""
         call = self._call
         try:
             sent = self._plan() if self._verbatim is None else self._wrap_verbatim(self._verbatim)

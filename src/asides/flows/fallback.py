@@ -236,7 +236,7 @@ class OneExchange(Protocol):
         ...
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
-        """The flow. `began`: when the whole call did."""
+        """Run the flow. `began`: start of the whole call."""
         ...
 
 

@@ -26,7 +26,7 @@ from asides.values.model_info import ModelInfo, ModelPage
 _log = logging.getLogger("asides")
 
 # Far beyond any real list, so that a server whose list never ends is not followed for ever.
-_MOST_PAGES = 1000
+_MAX_PAGES = 1000
 
 
 class ModelListCall(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ def _list_pages(call: ModelListCall, jitter: Callable[[], float]) -> Flow[tuple[
     found: dict[str, ModelInfo] = {}
     after: str | None = None
     seen: set[str] = set()
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         page = yield from _fetch_page(call, dialect, after, jitter)
         for model in page.models:
             found.setdefault(model.id, model)

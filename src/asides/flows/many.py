@@ -74,7 +74,7 @@ class OpenQuestions:
 
     @property
     def has_room_for_more(self) -> bool:
-        """Whether to take the next question now. No more are taken than are asked at once."""
+        """Whether to take the next question now. Never takes more than are asked concurrently."""
         is_over = self._is_exhausted or self._problem is not None
         return not is_over and self._taken - self._done < self.pace.limit
 
@@ -93,7 +93,7 @@ class OpenQuestions:
         return self._taken - 1
 
     def exhaust(self) -> None:
-        """There are no more questions."""
+        """Note that there are no more questions."""
         self._is_exhausted = True
 
     def fail(self, problem: BaseException) -> None:
@@ -142,7 +142,7 @@ def check_prompts(prompts: object) -> int | None:
     is_one = isinstance(prompts, (str, bytes, Message, Prompt, Mapping, Reply)) or hasattr(prompts, "messages")
     if is_one or not isinstance(prompts, (Iterable, AsyncIterable)):
         raise ConfigError(
-            f"prompts is a list of prompts, not {type(prompts).__name__}. Pass a list, or ask() for one prompt."
+            f"prompts must be a list, not {type(prompts).__name__}. Pass a list, or use ask() for one prompt."
         )
     return len(prompts) if hasattr(prompts, "__len__") else None  # type: ignore[arg-type]
 

@@ -167,8 +167,8 @@ def _choose_row(dialect: str, provider: str | Provider | None) -> tuple[Provider
         try:
             row = find_provider(provider)
         except UnknownProvider:
-            # Decoding needs no address, so an unknown host is no error.
-            detail = f"no provider is called {provider!r}; its bytes were read as plain {plain.dialect}"
+            # Decoding needs no address, so an unknown host is not an error.
+            detail = f"unknown provider {provider!r}; its bytes were read as plain {plain.dialect}"
             return msgspec.structs.replace(plain, name=provider), [Notice("unknown_provider", detail, "provider")]
     if row.dialect != plain.dialect:
         # The quirks of the row belong to another dialect, unless the provider speaks this one too.

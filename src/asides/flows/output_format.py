@@ -62,7 +62,7 @@ class OutputFormat(Generic[Output]):
         self._choose_strategy()
 
     def use_call(self, call: Call) -> None:
-        """Go on with another model. It may take the type of the answer in another way."""
+        """Continue with another model, which may need another way to ask for the output type."""
         if call.target is not self._call.target:
             self._call = call
             self._formed = None
@@ -75,13 +75,13 @@ class OutputFormat(Generic[Output]):
             self._strategy = choose_strategy(config.output_type, call.prompt, call.target, in_text=in_text)
             self.notices = self._strategy.notices
         self.expected: ExpectedOutput | None = None
-        """The output that the last reply shall have."""
+        """Expected output type of the last reply."""
         if config.output_type is not None and self._strategy is not None:
             self.expected = ExpectedOutput(config.output_type.source, self._strategy)
 
     @property
     def expected_now(self) -> ExpectedOutput | None:
-        """The output that the next reply shall have, if it has no calls; None: text, as in the first of two phases."""
+        """Expected output type of the next reply, if it has no calls; None: text, as in the first of two phases."""
         is_later = self._strategy is not None and self._strategy.two_phase and not self._is_final
         return None if is_later and self._call.prompt.tools else self.expected
 
@@ -169,7 +169,7 @@ class ReactExchange:
         return self._exchange.emitted
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
-        """The flow of the exchange, with its events translated. `began`: when the call did, if it is not now."""
+        """Run the flow of the exchange and translate its events. `began`: start of the call, if it is not now."""
         flow = self._exchange.steps(began)
         if began is not None:
             self._fold.timer = ReplyTimer(began)

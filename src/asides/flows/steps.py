@@ -142,10 +142,10 @@ class FlowTracer(Protocol):
 
 
 class Tracing:
-    """Who traces flows."""
+    """The tracer of flows."""
 
     tracer: ClassVar[FlowTracer | None] = None
-    """None: nobody, and nothing is paid for it. `asides.instrument` sets it."""
+    """None: tracing is off and costs nothing. `asides.instrument` sets it."""
 
 
 _Steps = TypeVar("_Steps", bound=Callable[..., Flow[Any]])

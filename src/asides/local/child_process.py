@@ -117,7 +117,7 @@ def _check_format(path: Path, model: str) -> None:
             f"{model!r} is neither {' nor '.join(_EMBEDDED)} nor a GGUF file that can be read ({reason})."
         ) from None
     if start != _MAGIC:
-        raise UnknownModel(f"{model!r} is no model for llama.cpp: the file does not begin as GGUF does.")
+        raise UnknownModel(f"{model!r} is not a GGUF file, so llama.cpp cannot load it.")
 
 
 # --- the process ------------------------------------------------------------------------------------------------------

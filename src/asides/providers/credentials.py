@@ -272,7 +272,7 @@ def report_missing_key(provider: Provider, *ways: str) -> MissingKey:
 
 # The key file of each configuration folder. Paths alone: what the file holds is read anew for each call.
 _KEY_FILES: dict[tuple[str, ...], str] = {}
-_MOST_KEY_FILES = 64
+_MAX_KEY_FILES = 64
 KEY_FILE = "keys.json"
 
 
@@ -282,7 +282,7 @@ def _find_key_file(environ: Mapping[str, str]) -> str | None:
     path = _KEY_FILES.get(place)
     if path is None:
         folder = find_config_folder(environ)
-        if len(_KEY_FILES) >= _MOST_KEY_FILES:
+        if len(_KEY_FILES) >= _MAX_KEY_FILES:
             _KEY_FILES.clear()
         path = _KEY_FILES[place] = "" if folder is None else str(folder / KEY_FILE)
     return path if path and os.path.lexists(path) else None

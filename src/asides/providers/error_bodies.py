@@ -18,9 +18,9 @@ DEPTH = 20
 """So many levels are opened, objects and texts alike: wrappers inside each other have two or three levels each."""
 PAGE = "page"
 """The code of a message without text: a web page, as proxies and load balancers send."""
-_MOST_MESSAGES = 16
-_MOST_ITEMS = 8
-_MOST_OBJECTS = 3
+_MAX_MESSAGES = 16
+_MAX_ITEMS = 8
+_MAX_OBJECTS = 3
 """Of one text so many objects are read."""
 _LONGEST_BODY = 64 * 1024
 _LONGEST_REPR = 16 * 1024
@@ -106,12 +106,12 @@ def _is_reply_event(line: str) -> bool:
 
 
 def _read(value: Any, code: str, param: str, depth: int, found: list[ErrorMessage]) -> None:
-    if len(found) >= _MOST_MESSAGES or depth > DEPTH:
+    if len(found) >= _MAX_MESSAGES or depth > DEPTH:
         return
     if isinstance(value, str):
         _read_text(value, code, param, depth, found)
     elif isinstance(value, (list, tuple)):
-        for item in value[:_MOST_ITEMS]:
+        for item in value[:_MAX_ITEMS]:
             _read(item, code, param, depth, found)
     elif isinstance(value, dict):
         _read_object({str(name).lower(): inner for name, inner in value.items()}, code, param, depth, found)
@@ -154,7 +154,7 @@ def _read_place(fields: Mapping[str, Any]) -> str:
     place = fields.get("loc") or fields.get("path")
     if not isinstance(place, (list, tuple)):
         return ""
-    names = [str(name) for name in place[:_MOST_ITEMS] if isinstance(name, (str, int))]
+    names = [str(name) for name in place[:_MAX_ITEMS] if isinstance(name, (str, int))]
     return ".".join(names[1:] if names[:1] == ["body"] else names)[:200]
 
 
@@ -169,7 +169,7 @@ _MARK = r"\\.|[\"'{}\[\]]"
 _DEEPEST = 40
 _ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|(.))"
 _PLAIN_ESCAPES = {"n": "\n", "r": " ", "t": " "}
-_MOST_ESCAPED = 3
+_MAX_ESCAPED = 3
 """So often a text may have been escaped: by JSON in JSON, and by Python's repr."""
 # In an object that was cut off.
 _FIELD = (
@@ -181,7 +181,7 @@ _NAME_FIELD = r"[\"'](code|param)[\"']\s{0,4}:\s{0,4}[\"']([\w.\[\]*-]{1,80})[\"
 
 def _read_text(text: str, code: str, param: str, depth: int, found: list[ErrorMessage]) -> None:
     text = text.strip()
-    if not text or len(found) >= _MOST_MESSAGES:
+    if not text or len(found) >= _MAX_MESSAGES:
         return
     if re.match(_PAGE, text):
         found.append(ErrorMessage("", PAGE, "", depth))
@@ -219,7 +219,7 @@ def _read_objects(text: str, code: str, param: str, depth: int, found: list[Erro
     """Read the objects inside a text. Returns the text without them."""
     rest: list[str] = []
     end = 0
-    for _ in range(_MOST_OBJECTS):
+    for _ in range(_MAX_OBJECTS):
         start = re.compile(_OBJECT).search(text, end)
         if start is None:
             break
@@ -235,7 +235,7 @@ def _read_objects(text: str, code: str, param: str, depth: int, found: list[Erro
 def _read_one_object(text: str, start: int, code: str, param: str, depth: int, found: list[ErrorMessage]) -> int:
     """Read the object that begins here. Returns where it ends."""
     source = text[start:]
-    for level in range(_MOST_ESCAPED + 1):
+    for level in range(_MAX_ESCAPED + 1):
         end = _find_end(source)
         value = _parse_object(source[:end])
         if value is not None:
@@ -246,7 +246,7 @@ def _read_one_object(text: str, start: int, code: str, param: str, depth: int, f
         source = _unescape(source)
     source = text[start:]
     named = {match[1]: match[2] for match in re.finditer(_NAME_FIELD, source)}
-    fields = [match[1] or match[2] for match, _ in zip(re.finditer(_FIELD, source), range(_MOST_OBJECTS), strict=False)]
+    fields = [match[1] or match[2] for match, _ in zip(re.finditer(_FIELD, source), range(_MAX_OBJECTS), strict=False)]
     for field in fields:
         _read_text(_unescape(field), named.get("code", code), named.get("param", param), depth + 1, found)
     return len(text) if fields else start + 1

@@ -127,7 +127,7 @@ def find_row(name: str, rows: Sequence[Provider]) -> Provider | None:
 
 # The rows of settings are the same for many calls. Stored with them, so that no other object takes their id.
 _INDEXES: dict[int, tuple[Sequence[Provider], dict[str, Provider]]] = {}
-_MOST_INDEXES = 64
+_MAX_INDEXES = 64
 
 
 def _index_rows(rows: Sequence[Provider]) -> dict[str, Provider]:
@@ -140,7 +140,7 @@ def _index_rows(rows: Sequence[Provider]) -> dict[str, Provider]:
                 index.setdefault(key, row)
         if not isinstance(rows, tuple):
             return index  # It may change.
-        if len(_INDEXES) >= _MOST_INDEXES:
+        if len(_INDEXES) >= _MAX_INDEXES:
             _INDEXES.clear()
         known = _INDEXES[id(rows)] = (rows, index)
     return known[1]
@@ -347,7 +347,7 @@ def _matches_host(given: str, own: str) -> bool:
 # Rows and rules for foreign addresses, each made once. Stored with their sources, so that no other object takes an id.
 _FOREIGN_ROWS: dict[int, tuple[Provider, Provider]] = {}
 _FOREIGN_RULES: dict[tuple[int, ...], tuple[tuple[ModelRule, ...], ModelRule]] = {}
-_MOST_FOREIGN = 1024
+_MAX_FOREIGN = 1024
 
 
 def adapt_to_foreign_address(row: Provider) -> Provider:
@@ -375,7 +375,7 @@ def adapt_to_foreign_address(row: Provider) -> Provider:
             max_tools=plain.max_tools,
             prices="",  # nobody knows what another server asks for
         )
-        if len(_FOREIGN_ROWS) >= _MOST_FOREIGN:
+        if len(_FOREIGN_ROWS) >= _MAX_FOREIGN:
             _FOREIGN_ROWS.clear()
         known = _FOREIGN_ROWS[id(row)] = (row, adapted)
     return known[1]
@@ -418,7 +418,7 @@ def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
                 starts_inside=rule.starts_inside or plain.starts_inside,
                 thinks_though_off=rule.thinks_though_off or plain.thinks_though_off,
             )
-        if len(_FOREIGN_RULES) >= _MOST_FOREIGN:
+        if len(_FOREIGN_RULES) >= _MAX_FOREIGN:
             _FOREIGN_RULES.clear()
         known = _FOREIGN_RULES[key] = (sources, merged)
     return known[1]

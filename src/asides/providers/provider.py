@@ -221,7 +221,7 @@ _ANY_MODEL = ModelRule()
 _FOUND: dict[tuple[int, str], tuple[tuple[ModelRule, ...], ModelRule]] = {}
 _FOUND_REPLAY: dict[tuple[int, str], tuple[tuple[ReplayRule, ...], ReplayRule]] = {}
 _ANY_REPLAY = ReplayRule()
-_MOST_FOUND = 4096
+_MAX_FOUND = 4096
 
 
 class ModelVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -325,7 +325,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if known is None:
             name = _find_base(model.lower())
             found = next((rule for rule in self.models if fits_glob(name, rule.models)), _ANY_MODEL)
-            if len(_FOUND) >= _MOST_FOUND:
+            if len(_FOUND) >= _MAX_FOUND:
                 _FOUND.clear()
             # Stored with the rules, so that no other tuple can take their id.
             known = _FOUND[key] = (self.models, found)
@@ -338,7 +338,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if known is None:
             name = _find_base(model.lower())
             found = next((rule for rule in self.replay if fits_glob(name, rule.models)), _ANY_REPLAY)
-            if len(_FOUND_REPLAY) >= _MOST_FOUND:
+            if len(_FOUND_REPLAY) >= _MAX_FOUND:
                 _FOUND_REPLAY.clear()
             known = _FOUND_REPLAY[key] = (self.replay, found)
         return known[1]

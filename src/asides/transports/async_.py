@@ -167,13 +167,13 @@ async def run_flow(
 
 
 _prepared: set[tuple[str, Tags]] = set()  # async only
-_MOST_PREPARED = 64  # async only
+_MAX_PREPARED = 64  # async only
 
 
 async def prepare(target: Target) -> None:  # async only
     """Import a dialect and compile the patterns of its tags, in a thread. The first call must not hold the loop."""
     key = (target.dialect, target.facts.tags)
-    if key not in _prepared and len(_prepared) < _MOST_PREPARED:
+    if key not in _prepared and len(_prepared) < _MAX_PREPARED:
         await asyncio.to_thread(_prepare, *key)
         _prepared.add(key)
 

@@ -45,7 +45,7 @@ _VARIABLES: dict[Cloud, tuple[str, ...]] = {
     "azure-ad": ("AZURE_", "IDENTITY_", "MSI_"),
 }
 _HOMES = ("HOME", "USERPROFILE")
-_MOST_SOURCES = 16
+_MAX_SOURCES = 16
 _lock = threading.Lock()
 _sources: dict[object, Fetch] = {}
 
@@ -62,7 +62,7 @@ def fetch_credentials(key: KeySource) -> Secret | None:
                 _sources.pop(place, None)
             source = _sources.get(place)
             if source is None:
-                if len(_sources) >= _MOST_SOURCES:
+                if len(_sources) >= _MAX_SOURCES:
                     _sources.clear()
                 source = _sources[place] = _OPENERS[key.cloud]()
         found = source(key)

@@ -58,10 +58,7 @@ def read_parts(role: str, content: object) -> tuple[Part, ...]:
     maker = role if role in ("user", "assistant", "system") else "Message"
     _add_content(content, maker, parts, 0)
     if role == "user" and type(content) is not tuple and not any(map(_is_filled, parts)):
-        raise ConfigError(
-            'a message of a user has no content, and an empty one is never sent in silence. Write user("…"), or '
-            "leave it out."
-        )
+        raise ConfigError('the user message is empty. Write user("…"), or leave it out.')
     return tuple(parts)
 
 
@@ -122,7 +119,7 @@ def _read_dict(content: Mapping[Any, Any], maker: str) -> Part:
             "Write Text(…), Image(…) or File(…); or give ask(…) the whole message as a dict, "
             '{"role": "user", "content": […]}'
         )
-    raise ConfigError(f"{maker}(…) got a dict, which has its meaning only in a provider's format. {advice}.")
+    raise ConfigError(f"{maker}(…) got a dict, which only has a meaning in a provider's format. {advice}.")
 
 
 def _advise(value: object, maker: str) -> str:

@@ -52,7 +52,7 @@ class AsidesError(Exception):
             cls.__module__ = "asides"  # Tracebacks name an error as its users import it.
 
     def __str__(self) -> str:
-        # A server, or a file, may have chosen some of the words. They shall forge no line and command no terminal.
+        # Escape line breaks and control characters: the text may come from a server or a file.
         return to_line(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:

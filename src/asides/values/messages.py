@@ -60,8 +60,8 @@ _ROLES = frozenset(get_args(Role))
 class Message(msgspec.Struct, JsonForm, frozen=True):
     """One turn of one speaker: its parts in order.
 
-    `Message("user", "hello")` and `Message("user", ["What is this?", Image("a.png")])` are read as they say. What
-    cannot be sent raises ConfigError. `Message("assistant", ())` is empty, as a model's turn may be.
+    `Message("user", "hello")` and `Message("user", ["What is this?", Image("a.png")])` are also accepted. Content
+    that cannot be sent raises ConfigError. `Message("assistant", ())` is empty, as a model's turn may be.
     """
 
     _private: ClassVar[Mapping[str, Private]] = {"source": "both"}
@@ -286,7 +286,7 @@ class Prompt(msgspec.Struct, frozen=True):
     compaction: Literal["provider"] | int | None = None
     """Let the provider compact the conversation. Only for hosts whose row says that they do (`Quirks.compacts`)."""
     begun_thinking: str | None = None
-    """The thinking with which the model's turn has begun. It is closed, and the model goes on with its answer. Only for
+    """The thinking that the model's turn began with. It is closed, and the model continues with its answer. Only for
     hosts whose row says how (`Quirks.continues`)."""
     cache: bool | str = False
     """Ask the provider to cache the beginning that requests share; a text is the lifetime."""

@@ -22,7 +22,7 @@ else:
 
     class _MediaMeta(type(msgspec.Struct)):
         def __call__(cls, *args, **fields):
-            # Nobody writes so many: pickle gives every field of a value that was read before.
+            # More than five positional arguments: pickle is restoring a value.
             return _build(cls, *args, **fields) if len(args) > 5 else cls._read_source(args, fields)
 
     class _MediaStruct(msgspec.Struct, metaclass=_MediaMeta):
@@ -199,11 +199,11 @@ class ToolCall(msgspec.Struct, JsonForm, frozen=True, tag="tool_call"):
             ("arguments", self.arguments) if self.raw_arguments is None else ("raw_arguments", self.raw_arguments)
         )
         shown = repr(value)
-        shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
+        shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
         return f"ToolCall(id={self.id!r}, name={self.name!r}, {name}={shown})"
 
 
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 """How many characters of its arguments the repr of a call shows."""
 
 

@@ -45,7 +45,7 @@ _ADVICE: dict[Outcome, str] = {
 }
 
 
-_MOST_QUOTED = 300
+_MAX_QUOTED = 300
 """How many characters of the commentary the advice quotes."""
 
 
@@ -329,7 +329,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
         outcome = self.outcome
         if outcome == "answered" or (self.text.strip() and outcome == "tool_calls"):
             return self
-        said = f" It said: {self.commentary[:_MOST_QUOTED]!r}" if self.commentary else ""
+        said = f" It said: {self.commentary[:_MAX_QUOTED]!r}" if self.commentary else ""
         raise NoAnswer(f"{self.model or 'the model'} gave no answer ({outcome}): {_ADVICE[outcome]}{said}", self)
 
     def __str__(self) -> str:

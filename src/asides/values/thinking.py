@@ -216,7 +216,7 @@ def read_thinking(
 
 
 # Python refuses to read a number of more than 4,300 digits.
-_MOST_DIGITS = 20
+_MAX_DIGITS = 20
 
 
 def _read_word(word: object, notices: list[Notice]) -> Thinking:
@@ -238,7 +238,7 @@ def _read_word(word: object, notices: list[Notice]) -> Thinking:
             return Thinking(mode="auto")
         case "on" | "true" | "enabled":
             return Thinking(mode="on")
-        case _ if name.isdecimal() and len(name) < _MOST_DIGITS:
+        case _ if name.isdecimal() and len(name) < _MAX_DIGITS:
             return _read_budget(int(name))
         case _:
             raise InvalidThinking(
@@ -252,7 +252,7 @@ def _read_budget(tokens: object) -> Thinking:
         raise InvalidThinking(
             f"a thinking budget is a whole number of tokens, not {type(tokens).__name__}.", setting="thinking"
         )
-    if abs(tokens) >= 10**_MOST_DIGITS:
+    if abs(tokens) >= 10**_MAX_DIGITS:
         raise InvalidThinking("the thinking budget is too large to be a number of tokens.", setting="thinking")
     if tokens < 0:
         raise InvalidThinking(f"a thinking budget of {tokens} tokens is below zero.", setting="thinking")

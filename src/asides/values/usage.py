@@ -30,9 +30,9 @@ class Usage(msgspec.Struct, JsonForm, frozen=True):
     """
 
     input: int | None = None
-    """With those that a cache read or wrote."""
+    """Includes cache reads and writes."""
     output: int | None = None
-    """With thinking."""
+    """Includes thinking."""
     thinking: int | None = None
     cached: int | None = None
     """Input that was read from the provider's cache."""
@@ -136,7 +136,7 @@ def normalise_usage(
     if total is None and input is not None and output is not None:
         total = input + output
         origin = "derived"
-    # Zero requests are no news: many servers send the field with every reply.
+    # Zero requests mean nothing: many servers send the field with every reply.
     more = (cost, cache_written_hour, tool_requests or None, _find_tier(tiers))
     return Usage(input, output, thinking, cached, total, origin, cache_written, *more)
 
@@ -152,7 +152,7 @@ def _find_tier(tiers: Iterable[Any]) -> str | None:
 
 # 1 dollar in the unit of xAI (docs.x.ai, cost tracking, 2026-11).
 _TICKS = 10**10
-_MOST_DIGITS = 30
+_MAX_DIGITS = 30
 
 
 def read_cost(reported: Any, *, ticks: Any = None, upstream: Any = None) -> Decimal | None:
@@ -179,7 +179,7 @@ def _read_amount(value: Any) -> Decimal | None:
     except (InvalidOperation, ValueError):
         return None
     # A sum or a share of more would be an overflow.
-    return amount if amount.is_finite() and amount >= 0 and amount.adjusted() < _MOST_DIGITS else None
+    return amount if amount.is_finite() and amount >= 0 and amount.adjusted() < _MAX_DIGITS else None
 
 
 def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
@@ -194,7 +194,7 @@ def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
 
 
 class Timing(msgspec.Struct, JsonForm, frozen=True):
-    """Seconds from the start of the call, retries included; None: it did not happen, or nobody could see when."""
+    """Seconds from the start of the call, retries included; None: it did not happen, or was not measured."""
 
     first_event: float | None = None
     """Until the first event."""
@@ -351,7 +351,7 @@ def _estimate(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cos
         counts["cache_write_1h_tokens"] = usage.cache_written_hour
 
     def price(model: str, output: int, thinking: int) -> Any:
-        # It reads the prices that it was installed with. It fetches others only if the program has told it to.
+        # It uses the prices it was installed with, and fetches others only if the program asks for that.
         tokens = genai_prices.Usage(**counts, output_tokens=output, output_reasoning_tokens=thinking)
         return genai_prices.calc_price(tokens, model, provider_id=priced_by)
 

@@ -110,7 +110,7 @@ class Framing:
     document `{"x": …}`. `max_event_bytes`: the longest event of a stream; a picture comes in one event.
     """
 
-    # The state at the beginning belongs to the class, as that of a decoder: most of it never changes.
+    # Class-level defaults: a framer is created per reply and rarely changes them.
     form: Form = "unknown"
     head = b""
     """The first bytes, for the error when the body has no known form."""

@@ -23,7 +23,7 @@ SchemaOrJson: TypeAlias = OutputSchema | Literal["json"]
 WRAPPER_FIELD = "value"
 """Providers require an object at the root. Any other value is wrapped in an object with this one field."""
 
-_MOST_NAME = 64
+_MAX_NAME = 64
 # Keywords of a schema that combines others.
 _COMPOSED = ("anyOf", "oneOf", "allOf", "prefixItems")
 
@@ -119,7 +119,7 @@ def _wrap(name: str, schema: dict[str, Any], *, strict: bool | None = None) -> P
 
 def _clean_name(text: str) -> str:
     name = "".join(mark if (mark.isascii() and mark.isalnum()) or mark in "_-" else "_" for mark in text)
-    return name[:_MOST_NAME] or "output"
+    return name[:_MAX_NAME] or "output"
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ _BOUNDS = (
     *("maxItems", "uniqueItems", "minProperties", "maxProperties", "default", "examples"),
 )
 # More are "too complex" (vercel/ai @ai-sdk/anthropic 2.0.112 and 4.0.94, 2026-11).
-_MOST_OPTIONAL = 10
+_MAX_OPTIONAL = 10
 _FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
 
 
@@ -295,7 +295,7 @@ def simplify_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
     """Simplify the schema for hosts that know only shapes. None when that is impossible: open objects, recursive types,
     or too many optional fields.
     """
-    if _is_recursive(schema) or not _is_closable(schema) or _count_optional_fields(schema) > _MOST_OPTIONAL:
+    if _is_recursive(schema) or not _is_closable(schema) or _count_optional_fields(schema) > _MAX_OPTIONAL:
         return None
     simple: dict[str, Any] = _move_bounds(schema)
     return simple

@@ -25,7 +25,7 @@ from asides.values.errors import ConfigError
 from asides.values.parts import ToolCall
 from asides.values.tools import Tool, read_tool
 
-_MOST_WRAPPERS = 8
+_MAX_WRAPPERS = 8
 _NAMES = re.compile(r"[^\W\d]\w*")
 
 Given = ParamSpec("Given")
@@ -238,7 +238,7 @@ def _list_declared(function: object, depth: int = 0) -> tuple[object, ...] | Non
     """Everything that the signature of a plain function or method is read from; None for other callables."""
     if isinstance(function, MethodType):
         function = function.__func__
-    if not isinstance(function, FunctionType) or depth > _MOST_WRAPPERS:
+    if not isinstance(function, FunctionType) or depth > _MAX_WRAPPERS:
         return None
     if not vars(function).keys() <= {"__wrapped__"}:
         return None

@@ -12,7 +12,7 @@ from asides.database.sqlite_file import SqliteFile
 from asides.values.messages import Message
 from asides.values.usage import Usage
 
-_MOST_NAME = 2000
+_MAX_NAME = 2000
 """The bytes of a name in a shared database, which has to fit into a page of its index."""
 
 
@@ -110,7 +110,5 @@ def check_name(name: str, *, is_shared: bool) -> None:
     """Raise StoreError for a name that a conversation in a store cannot have."""
     if not name.strip():
         raise StoreError("a stored conversation needs a name. Pass one that is not blank.")
-    if is_shared and len(name.encode("utf-8", "replace")) > _MOST_NAME:
-        raise StoreError(
-            f"the name of a conversation in PostgreSQL has at most {_MOST_NAME} bytes. Pass a shorter one."
-        )
+    if is_shared and len(name.encode("utf-8", "replace")) > _MAX_NAME:
+        raise StoreError(f"the name of a conversation in PostgreSQL has at most {_MAX_NAME} bytes. Pass a shorter one.")

@@ -396,7 +396,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\
 # Models do not write larger list indexes.
 _FARTHEST = 10_000
 # The empty items before those indexes, in all lists of a call.
-_MOST_PADDING = 100_000
+_MAX_PADDING = 100_000
 
 
 class PartialArguments:
@@ -411,7 +411,7 @@ class PartialArguments:
         self._path: list[Step] = []
         """The steps of that path."""
         self._pieces: list[str] = []
-        self._padding = _MOST_PADDING
+        self._padding = _MAX_PADDING
 
     def add(self, piece: PartialArg) -> bool:
         """Add a piece; False when its path cannot be parsed."""

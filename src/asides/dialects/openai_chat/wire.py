@@ -199,7 +199,7 @@ _NO_TEXT_NAME = re.compile(
 
 # Names that a struct cannot have, and the most that a reader learns: a server may make up a name for every chunk.
 _ODD_NAME = re.compile(r'[\\"\x00-\x1f]|^$')
-_MOST_IGNORED = 64
+_MAX_IGNORED = 64
 _EVERYTHING = "*"
 """Among the ignored fields: every unknown field is ignored."""
 
@@ -221,7 +221,7 @@ class ChunkReader:
 
     def learn(self, name: str) -> tuple[ChunkReader, bool]:
         """Return a reader that knows one more field, and whether it reads that field as thinking."""
-        if len(self.ignored) > _MOST_IGNORED or len(self.thinking_fields) > _MOST_IGNORED or _ODD_NAME.search(name):
+        if len(self.ignored) > _MAX_IGNORED or len(self.thinking_fields) > _MAX_IGNORED or _ODD_NAME.search(name):
             name = _EVERYTHING
         elif self.heuristics and _THINKING_NAME.search(name) and not _NO_TEXT_NAME.search(name):
             return _make_reader((*self.thinking_fields, name), self.ignored, True), True

@@ -57,9 +57,7 @@ class Healer:
         """The refused request, and those of all repairs."""
 
     def begin_response(self) -> tuple[Notice, ...]:
-        """The server answers at last: a notice of each repair that it took. A refusal that had a status of its own is
-        over now, and worth remembering though the answer may break off.
-        """
+        """Call when a response begins. Returns a notice per repair; remembers those whose refusal had a status."""
         self._remember([step for step in self._steps if (step.status or 0) >= 400])
         return tuple(step.notice for step in self._steps)
 
@@ -221,7 +219,7 @@ _REPORTED: tuple[tuple[str, RejectionKind, tuple[tuple[str, Any], ...]], ...] = 
 
 
 def learn_from_reports(sent: SentRequest, notices: Iterable[Notice]) -> tuple[Learned, ...]:
-    """Remember what the notices of a reply teach, and return it. What the end of a turn removes is no lesson."""
+    """Remember what the notices of a reply teach, and return it. Removals at the end of a turn teach nothing."""
     learned: list[Learned] = []
     for notice in notices:
         if not is_report(notice):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MANY_LEFT = 7
 _STRICT = 2
-_MOST_SINGLE = 4
+_MAX_SINGLE = 4
 # What servers that refuse unknown fields know most often.
 _STRICT_ORDER = (EFFORT, TOGGLE, TEMPLATES[0], ENABLE)
 
@@ -126,7 +126,7 @@ class SwitchSearch:
         for switch in switches:
             if switch.ask(self._wish) in sent:
                 continue
-            if len(sent) >= _MOST_SINGLE and self._probe.requests_left < _MANY_LEFT + _MOST_SINGLE:
+            if len(sent) >= _MAX_SINGLE and self._probe.requests_left < _MANY_LEFT + _MAX_SINGLE:
                 accepted = False  # the requests that are left find out more elsewhere
                 break
             sent.append(switch.ask(self._wish))

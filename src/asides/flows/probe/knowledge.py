@@ -12,7 +12,7 @@ from asides.providers.quirks import Tags
 from asides.providers.switches.table import Switch, Wish
 
 ProbeState: TypeAlias = Literal["answered", "locked", "unreachable", "nothing"]
-"""An endpoint gave replies · it wants a key, or another one · nobody answered in full · nothing there was a reply."""
+"""An endpoint gave replies · it wants a key, or another one · incomplete reply · no endpoint found."""
 
 
 class FoundEndpoint(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from asides.flows.probe.knowledge import Knowledge, excludes_thinking, list_fiel
 from asides.flows.probe.observe import Observation
 from asides.values.notices import escape_controls
 
-_MOST_SHOWN = 160
+_MAX_SHOWN = 160
 _INCLUDED = {
     True: "its output count excludes thinking",
     False: "its output count includes thinking",
@@ -242,4 +242,4 @@ def _find_mirrors(thinking: list[Observation]) -> tuple[str, ...]:
 
 def _cut(text: str) -> str:
     shown = escape_controls(text)
-    return shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
+    return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"

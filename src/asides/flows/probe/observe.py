@@ -37,7 +37,7 @@ _LEAST_WORDS = 2
 _NAME = re.compile(r'(?!\s)[^\x00-\x1f\x7f-\x9f"\\]{1,64}(?<!\s)')
 _ABSENT = (404, 405, 410, 501)
 _MODEL_WORDS = re.compile(r"model|deployment|engine|snapshot", re.IGNORECASE)
-_MOST_TEXT = 8192
+_MAX_TEXT = 8192
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -161,7 +161,7 @@ def _make_target(dialect: str) -> Target:
 
 
 def _read_refusal(error: ProviderError, status: int, body: bytes, dialect: str) -> Observation:
-    said = body[:_MOST_TEXT].decode("utf-8", "replace")
+    said = body[:_MAX_TEXT].decode("utf-8", "replace")
     # Our own errors wrap the server's words; their beginning and their advice say nothing here.
     words = quote_message(error._said[0]) or quote_message(said) or f"status {status}"
     state: State = "refused"

@@ -21,7 +21,7 @@ from asides.flows.probe.observe import Observation
 from asides.flows.probe.probe_report import ProbeReport
 from asides.flows.probe.refused_switches import UNKNOWN_EFFORT, keep_efforts, read_efforts
 from asides.flows.probe.repair_request import repair_setup
-from asides.flows.probe.trial_sender import BUSY, ProbeCall, SpentError, StoppedError, TrialSender
+from asides.flows.probe.trial_sender import BUSY, MOST_REQUESTS, ProbeCall, SpentError, StoppedError, TrialSender
 from asides.flows.probe.trials import Auth, Setup
 from asides.flows.steps import Flow
 from asides.providers.provider import Target
@@ -31,8 +31,8 @@ from asides.values.messages import Message
 from asides.values.thinking import Thought
 from asides.wire.lenient import parse_or_none
 
-_MOST_REPAIRS = 4
-# The dialects that stand at one base URL.
+_MAX_REPAIRS = 4
+# The dialects that share one base URL.
 _SIBLINGS = ("openai_chat", "openai_responses")
 _GROWTH = 4
 _MANY_LEFT = 5
@@ -58,7 +58,8 @@ class Probe(TrialSender):
             yield from self._check_other_endpoints()
             self.complete = True
         except SpentError:
-            self.known.problem = f"no request was left (of {self.call.most}); the thorough probe asks more"
+            thorough = MOST_REQUESTS["thorough"]
+            self.known.problem = f"stopped after {self.call.most} requests; --thorough sends up to {thorough}"
         except StoppedError:
             pass
         return self.report
@@ -130,7 +131,7 @@ class Probe(TrialSender):
         has_key = self.call.key is not None
         seen: Observation | None = None
         notes: list[str] = []
-        for _ in range(_MOST_REPAIRS):
+        for _ in range(_MAX_REPAIRS):
             request = trials.build_question(setup)
             seen = yield from self.send("ask a question", request, setup.dialect)
             repaired = repair_setup(setup, seen, has_key=has_key)

@@ -27,8 +27,8 @@ Extent: TypeAlias = Literal["quick", "usual", "thorough"]
 MOST_REQUESTS: dict[Extent, int] = {"quick": 6, "usual": 12, "thorough": 40}
 BUSY = (429, 503, 529)
 """The statuses of a server that answers later."""
-_MOST_BYTES = 1024 * 1024
-_MOST_FAILURES = 2
+_MAX_BYTES = 1024 * 1024
+_MAX_FAILURES = 2
 _LONGEST_WAIT = 10.0
 
 
@@ -154,7 +154,7 @@ class TrialSender:
         self._failures = self._failures + 1 if seen.state == "failed" else 0
         outcome = _describe(seen) if request.body else _describe_list(seen)
         yield Emit([msgspec.structs.replace(step, outcome=outcome)])
-        if self._failures >= _MOST_FAILURES and self.known.setup is None:
+        if self._failures >= _MAX_FAILURES and self.known.setup is None:
             self.known.problem, self.known.state = seen.detail, "unreachable"
             raise StoppedError
         self._answered += seen.status > 0
@@ -173,13 +173,13 @@ def _receive(head: Head) -> Flow[tuple[bytes, str]]:
     pieces: list[bytes] = []
     size = 0
     try:
-        while size < _MOST_BYTES and (data := (yield Read(patience=5.0 if head.status >= 400 else None))):
+        while size < _MAX_BYTES and (data := (yield Read(patience=5.0 if head.status >= 400 else None))):
             pieces.append(data)
             size += len(data)
     except TransportError as error:
         return b"".join(pieces), str(error)
-    cut_off = f"the answer is longer than {_MOST_BYTES} bytes" if size >= _MOST_BYTES else ""
-    return b"".join(pieces)[:_MOST_BYTES], cut_off
+    cut_off = f"the answer is longer than {_MAX_BYTES} bytes" if size >= _MAX_BYTES else ""
+    return b"".join(pieces)[:_MAX_BYTES], cut_off
 
 
 def _describe_list(seen: Observation) -> str:

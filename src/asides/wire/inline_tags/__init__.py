@@ -18,7 +18,7 @@ the inner tags were tags, and their contents are blocks. If the text ends first,
 the block ended at its *first* closing tag, the mention stays in the thought, and the rest is read again as answer. So
 `<think>a<think>b</think>c</think>d` gives "d", and `<think>use <think> tags</think>Answer` gives "Answer". The price:
 such a reply, which is rare, is held to its end. After that first closing tag, code protects tags as in any answer.
-After a few mentions (`_MOST_MENTIONS`) the first closing tag ends each block, so that time stays linear.
+After a few mentions (`_MAX_MENTIONS`) the first closing tag ends each block, so that time stays linear.
 
 *Code.* A tag in a fence (``` or ~~~ at the beginning of a line, to its closing line or the end), or between two equal
 runs of backticks in one line, is text. A backtick that its line does not close makes no code, so a tag after it is held

@@ -80,7 +80,7 @@ class Matcher:
                 match = by_rows.get(rows)
                 if match is None:
                     match = by_rows[rows] = self._compile(rows, is_growing=is_growing)
-                if len(by_head) < _MOST_HEADS:
+                if len(by_head) < _MAX_HEADS:
                     by_head[head] = match
             return match(text, place)
 
@@ -133,7 +133,7 @@ class Matcher:
 
 
 # Bounds the memory of texts with any characters behind those that may begin a tag.
-_MOST_HEADS = 500
+_MAX_HEADS = 500
 
 
 def _may_begin(phrase: Sequence[str | Unit], head: str) -> bool:

@@ -150,8 +150,8 @@ class Quotes:
     def _pass(self, text: str) -> None:
         if not text:
             return
-        if len(self._indent) < _MOST_INDENT:
-            self._indent += text[: _MOST_INDENT - len(self._indent)]
+        if len(self._indent) < _MAX_INDENT:
+            self._indent += text[: _MAX_INDENT - len(self._indent)]
         self._before = text[-1]
         self._last = text.rstrip()[-1:] or self._last
 
@@ -199,7 +199,7 @@ class Quotes:
             self.end = _MARK_END
 
 
-_MOST_INDENT = 40
+_MAX_INDENT = 40
 _MARKS = "\"'’"
 _BEFORE_QUOTE = "([{<=,:;-–—/|>*_~"
 

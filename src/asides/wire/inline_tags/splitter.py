@@ -18,7 +18,7 @@ Piece: TypeAlias = tuple[int, Channel, str]
 With `late`, one piece may be MOVED: its text, which came as the answer so far, is the thinking of that segment.
 """
 
-_MOST_MENTIONS = 4
+_MAX_MENTIONS = 4
 _POSITIONS: tuple[Position, ...] = get_args(Position)
 
 _UNFINISHED_HEADER = re.compile(r"<\|(?:start|channel|begin|message_model)\|>", re.IGNORECASE)
@@ -545,7 +545,7 @@ class Splitter:
                 self._read_first_tag(tag)
             else:
                 self._read_header(grammar, text)
-        elif grammar.closes_itself(text) or self._mentions >= _MOST_MENTIONS:
+        elif grammar.closes_itself(text) or self._mentions >= _MAX_MENTIONS:
             self._emit(Channel.THINKING, text)
         else:
             self._depth[grammar] += 1
