@@ -140,7 +140,7 @@ def read_row(row: Any, index: int, where: str, line: int = 0) -> Question:
     if isinstance(row, str):
         return Question(index, None, _check_prompt(row, where), content={"prompt": row}, line=line)
     if not isinstance(row, dict):
-        raise ConfigError(f"{where}: a question is text or an object, not {type(row).__name__}.")
+        raise ConfigError(f"{where}: a question must be text or an object, not {type(row).__name__}.")
     if ("body" in row or "params" in row) and not any(name in row for name in _PROMPTS):
         return _read_vendor_row(row, index, where, line)
     _check_names(row, where)

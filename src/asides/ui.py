@@ -176,7 +176,7 @@ def _make_ag_ui(events: object, options: AgUiOptions) -> UiWriter:
     _reject_unknown(options, AgUiOptions)
     run: Any = open_model(options.get("run"))
     if run is not None and not isinstance(run, Mapping):
-        raise ConfigError(f"run is the RunAgentInput that the client posted, not {describe_type(run)}.")
+        raise ConfigError(f"run must be the RunAgentInput that the client posted, not {describe_type(run)}.")
     given = run or {}
     thread_id = options.get("thread_id") or given.get("threadId") or f"thread-{uuid.uuid4().hex}"
     run_id = options.get("run_id") or given.get("runId") or f"run-{uuid.uuid4().hex}"
@@ -214,7 +214,7 @@ def _make_find_reply(events: Any) -> FindReply:
 def _check_keys(carry: object) -> StateKeys | None:
     if carry is None or isinstance(carry, StateKeys):
         return carry
-    raise ConfigError(f"carry is a StateKeys, not {describe_type(carry)}. Write StateKeys(key).")
+    raise ConfigError(f"carry must be a StateKeys, not {describe_type(carry)}. Write StateKeys(key).")
 
 
 def _open(

@@ -58,7 +58,7 @@ def test_an_error_of_no_question_ends_the_batch_when_the_others_have_ended() -> 
 
 @pytest.mark.parametrize("given", [0, -1, 2.5, True, "8", None])
 def test_a_number_of_calls_is_one_or_more(given: Any) -> None:
-    with pytest.raises(asides.ConfigError, match="concurrency is a number of calls"):
+    with pytest.raises(asides.ConfigError, match="concurrency must be a number of calls"):
         OpenQuestions(given)
 
 

@@ -242,7 +242,7 @@ class _JoinedPrompt(msgspec.Struct, frozen=True):
 def _read_history(conversation: ConversationLike) -> tuple[Message, ...]:
     if not hasattr(conversation, "messages") or not hasattr(conversation, "extend"):
         raise ConfigError(
-            f"conversation is a Conversation, not {type(conversation).__name__}. Create one, or pass your "
+            f"conversation must be a Conversation, not {type(conversation).__name__}. Create one, or pass your "
             "messages as the prompt."
         )
     return tuple(conversation.messages)

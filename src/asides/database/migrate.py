@@ -194,9 +194,9 @@ def _read_state(connection: Connection, url: str) -> TablesState:
     for number, (name, oldest) in newer.items():
         if oldest > max(known):
             raise StoreError(
-                f"the tables of {describe_url(url)} are of a newer asides: its step {write_label(number, name)} needs "
-                f"a version that knows step {oldest:04}, and this one knows up to {max(known):04}. Upgrade "
-                "asides, or use another database."
+                f"the tables of {describe_url(url)} were created by a newer asides: its step "
+                f"{write_label(number, name)} needs a version that knows step {oldest:04}, and this one knows up to "
+                f"{max(known):04}. Upgrade asides, or use another database."
             )
     missing = tuple(migration for migration in list_migrations() if migration.number not in done)
     return TablesState(missing, tuple(write_label(number, name) for number, (name, _) in newer.items()))
@@ -257,7 +257,7 @@ def _to_store_error(problem: psycopg.Error, url: str, was_open: bool) -> StoreEr
     name = describe_url(url)
     match problem:
         case errors.LockNotAvailable():
-            text = f"the tables of {name} are in use by a transaction that does not end. End it, and try again."
+            text = f"the tables of {name} are locked by a long-running transaction. End it and try again."
         case errors.InsufficientPrivilege():
             from asides.database.postgres_attempts import explain_missing_right
 

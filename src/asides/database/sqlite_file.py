@@ -134,7 +134,7 @@ def _resolve_path(path: str) -> str:
 
 
 def _build_path_error(path: str, reason: str) -> StoreError:
-    return StoreError(f"there cannot be a store at {path!r}: {reason}. Name another path.")
+    return StoreError(f"cannot create a store at {path!r}: {reason}. Name another path.")
 
 
 @contextmanager

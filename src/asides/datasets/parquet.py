@@ -159,4 +159,4 @@ def _clean(value: Any, where: str) -> Any:
         return str(value)
     if hasattr(value, "tolist"):  # A number or an array of NumPy, from a dataset of Ray.
         return _clean(value.tolist(), where)
-    raise ConfigError(f"{where} has {type(value).__name__}, which JSON does not. Leave the column out.")
+    raise ConfigError(f"{where} has {type(value).__name__}, which JSON cannot represent. Leave the column out.")

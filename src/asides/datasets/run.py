@@ -176,8 +176,8 @@ class SeparationRun:
             raise ConfigError(f"{path} cannot be read. Remove it to begin again.") from None
         if saved.digest != plan.digest:
             raise ConfigError(
-                f"{path} is of another job: the input, its content or an option differs. Run the same command again to "
-                "continue that one, or remove the file to begin again."
+                f"{path} belongs to another job: the input, its content or an option differs. Run that command again "
+                "to continue it, or remove the file to start over."
             )
         saved.resumed_rows = saved.tally.rows
         return saved

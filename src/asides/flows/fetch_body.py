@@ -60,5 +60,5 @@ def _receive(what: str, name: str) -> Flow[bytes]:
         pieces.append(data)
         size += len(data)
         if size > _MAX_BYTES:
-            raise ProtocolError(f"the {what} of {name} is too long to be one.")
+            raise ProtocolError(f"the {what} of {name} is too large.")
     return b"".join(pieces)

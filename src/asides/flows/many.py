@@ -128,7 +128,7 @@ class OpenQuestions:
 
 def _check_concurrency(given: object) -> int:
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise ConfigError(f"concurrency is a number of calls, 1 or more, not {given!r}.")
+        raise ConfigError(f"concurrency must be a number of calls, 1 or more, not {given!r}.")
     return given
 
 

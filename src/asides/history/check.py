@@ -464,7 +464,7 @@ def fit_thinking(thinking: Thinking, rule: ModelRule, limit: int | None) -> tupl
     found: list[Advised] = []
     forms = rule.forms
     if thinking.mode == "off" and "between_tools" in forms and "disabled" not in forms:
-        detail = "this model's off is to think only between calls of tools"
+        detail = "for this model, off means thinking only between tool calls"
         found.append((Notice("form_adjusted", detail, "thinking", "off", "between_tools"), ""))
         return msgspec.structs.replace(thinking, mode="between_tools"), found
     if not forms or not thinking.wanted:

@@ -172,7 +172,7 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
     if "user_query" in rules and not any(map(_is_query, messages)):
         head = count_system_head(messages)
         messages = (*messages[:head], Message("user", (Text(OPENING),)), *messages[head:])
-        _report(notices, "turn_added", "a user says something here; a short user message was added")
+        _report(notices, "turn_added", "a user message is required here; a short one was added")
     if messages is prompt.messages and system == prompt.system:
         return prompt
     return msgspec.structs.replace(prompt, system=system, messages=messages)

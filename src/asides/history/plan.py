@@ -360,7 +360,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("drop_blanks", "some hosts refuse empty user messages", _drop_blanks),
     Pass("replace_media", "the model refuses pictures or files of this kind", _replace_media),
     Pass("place_thoughts", "thinking is refused behind that of another reply, or behind text", _place_thoughts),
-    Pass("tell_calls", "the model has no tools: they are left out, and calls are told as text", _tell_calls),
+    Pass("tell_calls", "the model has no tools: they are left out, and calls are sent as text", _tell_calls),
     Pass("add_called_tools", "a history with calls is refused without its tools", _add_called_tools),
     Pass("message_rules", "the host demands another order or form of messages", _apply_rules),
     Pass("check_settings", "the settings have to agree with the model's rule", _check_settings),

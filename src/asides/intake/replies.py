@@ -62,7 +62,7 @@ def _find_in(held: Held) -> FoundReply:
     if found is None and held.fields is not None:
         found = _wrap_message(held.fields)
     if found is None:
-        raise ConfigError(f"this is not what a model said. {_ADVICE}.")
+        raise ConfigError(f"this is not a reply of a model. {_ADVICE}.")
     if (count := list_choices(*found)) > 1:
         raise ConfigError(f"the response has {count} answers. Pass one of its choices or candidates.")
     return FoundReply(found[0], _encode(found[1]), held.turn)

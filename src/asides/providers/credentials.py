@@ -193,7 +193,7 @@ class KeySource(Secret):
     def _read(self, value: object) -> Secret:
         text = value.reveal() if isinstance(value, Secret) else value
         if not isinstance(text, str):
-            raise ConfigError(f"the function in api_key= returned {type(value).__name__} and no text.")
+            raise ConfigError(f"the function in api_key= returned {type(value).__name__}, not text.")
         if not text.strip():
             raise ConfigError(
                 f"the function in api_key= returned an empty key for {self.provider.name}. Return the key, or "

@@ -272,7 +272,7 @@ def _normalise_url(url: str, provider: Provider) -> tuple[str, Query]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise _refuse_address(f"the base_url of {provider.name} does not read; write https://host/path.") from None
+        raise _refuse_address(f"the base_url of {provider.name} cannot be parsed; write https://host/path.") from None
     if parts.scheme.lower() not in DEFAULT_PORTS or not parts.hostname:
         raise _refuse_address(f"the base_url of {provider.name} is not an http(s) URL; write https://host/path.")
     if parts.username is not None or parts.password is not None:
@@ -306,7 +306,7 @@ def quote_model(model: str, safe: str = "") -> str:
     """The name of a model as a part of an address. Raises UnknownModel for one that leads to another address: HTTP
     libraries resolve `..` in a path, and the key would go along."""
     if not {".", ".."}.isdisjoint(model.split("/")):
-        raise UnknownModel(f"{model[:200]!r} is the name of no model: it has '.' or '..' as a part of a path.")
+        raise UnknownModel(f"{model[:200]!r} is not a valid model name: it has '.' or '..' as a path segment.")
     return quote(model, safe=safe)
 
 

@@ -63,7 +63,7 @@ def read_key_file(path: str | os.PathLike[str]) -> KeyFile:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         # What the parser says may quote the content.
         raise ConfigError(
-            f'the key file {place} does not read: it is JSON such as {{"keys": {{"PROVIDER": "KEY"}}}}. Correct '
+            f'the key file {place} is not valid: it must be JSON such as {{"keys": {{"PROVIDER": "KEY"}}}}. Correct '
             "it, or delete it and store the keys again with `asides keys set`."
         ) from None
 

@@ -61,7 +61,7 @@ def _refuse_error(value: object) -> object:
     """What was fetched. An error that a function returns, and does not raise, is no key: it may quote one."""
     if not isinstance(value, Exception):
         return value
-    return ConfigError(f"the function in api_key= returned {type(value).__name__} and no text. Raise it.")
+    return ConfigError(f"the function in api_key= returned {type(value).__name__}, not text. Raise it.")
 
 
 def _is_coroutine_function(function: object) -> bool:

@@ -17,7 +17,7 @@ def get_host(url: str) -> str:
         host = parts.hostname or "an address without a host"
         return f"{host}:{parts.port}" if parts.port else host
     except ValueError:
-        return "an address that does not read"
+        return "an invalid address"
 
 
 def timed_out(

@@ -238,7 +238,9 @@ def read_file_arguments(args: tuple[Any, ...], fields: dict[str, Any]) -> dict[s
         source, is_plain = _find_source(File, (), named)
     name = named.get("name", _NAME if is_plain else source.name or _NAME)
     if not isinstance(name, str) or not name:
-        raise ConfigError(f'File: name is the name of the file as text, not {describe_type(name)}. Pass name="a.pdf".')
+        raise ConfigError(
+            f'File: name must be text, the name of the file, not {describe_type(name)}. Pass name="a.pdf".'
+        )
     kind = _read_media_type(named, File) or _find_file_type(source, name, is_plain=is_plain)
     if name == _NAME and not is_plain:
         name += find_ending(kind)

@@ -147,7 +147,7 @@ def read_call_arguments(arguments: object) -> dict[str, Any]:
     read = read_arguments(arguments) if isinstance(arguments, str) else read
     if read is None:
         raise ConfigError(
-            f"ToolCall(…) takes its arguments as a dict, not {describe_type(arguments)}. Write "
+            f"ToolCall(…) needs its arguments as a dict, not {describe_type(arguments)}. Write "
             'ToolCall("call_1", "add", {"a": 1}); text that is not a JSON object goes into raw_arguments=.'
         )
     return read
@@ -158,7 +158,7 @@ def check_call_id(call_id: object) -> None:
     if not isinstance(call_id, str):
         is_call = isinstance(getattr(call_id, "id", None), str)
         advice = "Write ToolResult(call.id, …)" if is_call else "Pass the id of the call"
-        raise ConfigError(f"ToolResult(…) takes the id of its call as text, not {describe_type(call_id)}. {advice}.")
+        raise ConfigError(f"ToolResult(…) needs the id of its call as text, not {describe_type(call_id)}. {advice}.")
 
 
 def read_result(content: object) -> str | tuple[Text | Image | File, ...]:

@@ -42,7 +42,7 @@ def read_recover(given: object) -> RecoverPolicy | None:
         return RecoverPolicy() if given else None
     fields: Any = msgspec.structs.asdict(given) if isinstance(given, RecoverPolicy) else given
     if not isinstance(fields, Mapping):
-        raise ConfigError(f"recover is True, False or a RecoverPolicy, not {type(given).__name__}.")
+        raise ConfigError(f"recover must be True, False or a RecoverPolicy, not {type(given).__name__}.")
     try:
         policy = msgspec.convert(_read_cost(dict(fields)), RecoverPolicy)
     except msgspec.ValidationError as problem:

@@ -222,7 +222,7 @@ _MAX_DIGITS = 20
 def _read_word(word: object, notices: list[Notice]) -> Thinking:
     if not isinstance(word, str):
         raise InvalidThinking(
-            f"thinking is a word, a number of tokens or an object, not {type(word).__name__}.", setting="thinking"
+            f"thinking must be a word, a number of tokens or an object, not {type(word).__name__}.", setting="thinking"
         )
     name = word.strip().lower()
     if name == "ultra":
@@ -250,7 +250,7 @@ def _read_word(word: object, notices: list[Notice]) -> Thinking:
 def _read_budget(tokens: object) -> Thinking:
     if not isinstance(tokens, int) or isinstance(tokens, bool):
         raise InvalidThinking(
-            f"a thinking budget is a whole number of tokens, not {type(tokens).__name__}.", setting="thinking"
+            f"a thinking budget must be a whole number of tokens, not {type(tokens).__name__}.", setting="thinking"
         )
     if abs(tokens) >= 10**_MAX_DIGITS:
         raise InvalidThinking("the thinking budget is too large to be a number of tokens.", setting="thinking")

@@ -76,7 +76,7 @@ class LineReader:
         self._size += len(data)
         if self._size > self._limit:
             raise ProtocolError(
-                f"the server never ended its line: it grew past {self._limit} bytes, the limit for one.",
+                f"the server sent a line longer than {self._limit} bytes, the limit for one.",
                 payload=self._pieces[0],
             )
 

@@ -56,7 +56,7 @@ class FunctionTool(Generic[Given, Value]):
         # A staticmethod or classmethod object wraps the function that has the name, the types and the docstring.
         inner: Any = self._outer.__func__ if isinstance(self._outer, (staticmethod, classmethod)) else function
         if not callable(inner):
-            raise ConfigError(f"a tool is a function, not {type(inner).__name__}. Decorate a function.")
+            raise ConfigError(f"a tool must be a function, not {type(inner).__name__}. Decorate a function.")
         self._function = inner
         kind: type[Any] = type(function)
         self._unbound = kind is classmethod or (kind is not staticmethod and is_unbound_method(inner))
@@ -274,7 +274,7 @@ def find_runnable(tool: ToolLike, earlier: Mapping[str, OfferedTool] | None = No
         if known is not None and isinstance(known.runnable, FunctionTool) and known.runnable.has_read(tool):
             return known.runnable
         return FunctionTool(tool)
-    raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}. Pass one of them.")
+    raise ConfigError(f"a tool must be a Tool, a dict or a function, not {type(tool).__name__}. Pass one of them.")
 
 
 def read_offer(tool: ToolLike, earlier: Mapping[str, OfferedTool] | None = None) -> OfferedTool:

@@ -264,7 +264,9 @@ def _separate_results(turn: Wire, notices: list[Notice]) -> list[Wire]:
     if not others:
         return [turn]
     add_notice(
-        notices, "turn_added", "tool results stand alone here; a short message of the model was added after them"
+        notices,
+        "turn_added",
+        "tool results need a message of their own here; a short assistant message was added after them",
     )
     bridge = _finish_turn("assistant", [_encode_text(_BRIDGE)])
     return [_finish_turn("user", results), bridge, _finish_turn("user", others)]
@@ -277,10 +279,14 @@ def _separate_calls(turn: Wire, notices: list[Notice]) -> list[Wire]:
         return [turn]
     if all(_has_field(block, "reasoningContent") or _has_field(block, "cachePoint") for block in others):
         add_notice(
-            notices, "reasoning_not_sent", "tool calls stand alone here, so the thinking before them was left out"
+            notices,
+            "reasoning_not_sent",
+            "tool calls need a message of their own here, so the thinking before them was left out",
         )
         return [_finish_turn("assistant", calls)]
-    add_notice(notices, "turn_added", "tool calls stand alone here; a short message of the user was added before them")
+    add_notice(
+        notices, "turn_added", "tool calls need a message of their own here; a short user message was added before them"
+    )
     bridge = _finish_turn("user", [_encode_text(_CONTINUE)])
     return [_finish_turn("assistant", others), bridge, _finish_turn("assistant", calls)]
 

@@ -141,7 +141,7 @@ class _MessageEncoder:
         """Make the message of the model that must stand between tool results and a user message."""
         if (role, following) != ("tool", "user"):
             return []
-        detail = "only the model may follow tool results here; a short message of the model was added"
+        detail = "only the assistant may follow tool results here; a short assistant message was added"
         add_notice(self.notices, "turn_added", detail)
         return [{"role": "assistant", "content": _BRIDGE}]
 

@@ -200,7 +200,7 @@ def _drop_named_fields(refused: RefusedRequest) -> Iterator[Fix]:
 
 def _try_one_by_one(refused: RefusedRequest) -> Iterator[Fix]:
     """One change at a time: the effort, state that others may have made, thinking."""
-    detail = "the provider gave no reason; this was left out, and the request went through"
+    detail = "the provider gave no reason; the request succeeded without this"
     thinking = refused.planned.thinking
     is_certain = refused.status is None or refused.status < 500
     if thinking.effort is not None:

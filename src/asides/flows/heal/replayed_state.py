@@ -301,13 +301,13 @@ _MERGE = (
 )
 _ORDER = (
     Fix(
-        "only the model may follow tool results here; a short message of the model was added",
+        "only the assistant may follow tool results here; a short assistant message was added",
         (("after_results", "assistant"),),
         code="turn_added",
         setting="messages",
     ),
     Fix(
-        "tool results fill a message of their own here; a short message of the model was added after them",
+        "tool results need a message of their own here; a short assistant message was added after them",
         (("results_alone", ("*",)),),
         code="turn_added",
         setting="messages",
@@ -315,7 +315,7 @@ _ORDER = (
     Fix("the calls of a turn follow each other here", (("call_order", "grouped"),), setting="messages"),
 )
 _CALLS_ALONE = Fix(
-    "tool calls fill a message of their own here; a short message of the user was added before them",
+    "tool calls need a message of their own here; a short user message was added before them",
     (("calls_alone", ("*",)),),
     code="turn_added",
     setting="messages",
@@ -330,7 +330,7 @@ def _order_turns(refused: RefusedRequest) -> Iterator[Fix]:
 
 
 _ADD_QUERY = Fix(
-    "a user says something here; a short user message was added",
+    "a user message is required here; a short one was added",
     (("message_rules", ("user_query",)),),
     code="turn_added",
     setting="messages",
