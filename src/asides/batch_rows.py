@@ -24,7 +24,7 @@ _KNOWN = ("id", "model", *_PROMPTS, *_OPTIONS)
 FillPrompt: TypeAlias = Callable[[str], str]
 """Puts a question into the prompt of a template."""
 LEDGER_SUFFIX = ".ledger"
-"""The ledger of a batch stands beside its output, under the same name with this at its end."""
+"""Suffix of the ledger file of a batch, which is beside its output."""
 # A row is data. It does not decide where a request or a key goes.
 _NOT_FROM_A_ROW = ("api_key", "base_url", "extra")
 # The address of a vendor's row that has `params`: that form has only one.
@@ -75,7 +75,7 @@ def read_lines(file: Iterable[bytes], name: str, *, is_text: bool = False) -> It
 def read_good_lines(
     file: Iterable[bytes], name: str, on_problem: Callable[[ConfigError], object], *, is_text: bool = False
 ) -> Iterator[Question]:
-    """The same, but `on_problem` gets the error of each wrong line, and reading goes on."""
+    """The same, but `on_problem` gets the error of each invalid line, and reading continues."""
     return _read_numbered(file, name, is_text, on_problem)
 
 

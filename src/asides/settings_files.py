@@ -41,7 +41,7 @@ class SettingsFile(msgspec.Struct, frozen=True):
 
 
 class McpTable(msgspec.Struct, frozen=True):
-    """A table [mcp.NAME] as it stands in a trusted file: an MCP server for `--mcp NAME` (cli/mcp_servers reads it)."""
+    """A table [mcp.NAME] of a trusted file: an MCP server for `--mcp NAME` (cli/mcp_servers reads it)."""
 
     name: str
     where: str

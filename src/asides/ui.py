@@ -90,7 +90,7 @@ class VercelOptions(UiOptions, total=False):
     """The options of `vercel`."""
 
     message_id: str | None
-    """The id of the message. None, the default: the front end makes one, or goes on with its last message."""
+    """The id of the message. None, the default: the front end makes one, or continues its last message."""
     metadata: Mapping[str, Any] | None
     """The metadata of the message, from its start."""
     usage: bool
@@ -235,8 +235,8 @@ def read_vercel(
 
     Reasoning comes back as thoughts; their seals only with the keys (`carry`) that wrote them. State that was changed,
     or that other keys wrote, is left out; `on_notice` gets a Notice of it, or else the log does. Raises ConfigError for
-    what is no message. Everything in it is the word of a browser: system messages are refused without `system=True`,
-    and addresses of files are never opened here.
+    anything that is not a message. All of it is untrusted browser input: system messages are refused without
+    `system=True`, and addresses of files are never opened here.
     """
     state = PostedState(_check_keys(carry), on_notice)
     history = read_ui_messages(messages, state=state, system=system)

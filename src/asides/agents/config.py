@@ -252,5 +252,5 @@ def _read_question(prompt: PromptLike, history: tuple[Message, ...]) -> tuple[Me
     if isinstance(prompt, Prompt) or hasattr(prompt, "messages"):
         raise ConfigError("conversation= already has the history. Pass only the new messages.")
     if isinstance(prompt, (list, tuple)) and not prompt:
-        return ()  # the model goes on from the last message
+        return ()  # the model continues from the last message
     return read(prompt, after=history)

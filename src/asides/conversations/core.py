@@ -122,7 +122,7 @@ class ConversationCore(Generic[AnyClient]):
 
     @property
     def usage(self) -> Usage:
-        """The tokens used so far, thinking counted apart; `origin` shows whether the sum has an estimate."""
+        """The tokens used so far, thinking counted separately; `origin` shows whether the sum has an estimate."""
         return self._history.usage
 
     @property

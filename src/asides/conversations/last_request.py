@@ -18,7 +18,7 @@ from asides.values.notices import Notice
 AskedRequest: TypeAlias = tuple[Turn, ModelLike | None, Options]
 """A question, its model and its options: all by reference, so that to remember it costs nothing."""
 
-# Options that are no part of a prompt: a change of them changes no cache.
+# Options outside of the prompt: changing them does not affect the cache.
 _OUTSIDE = frozenset({"timeout", "retries", "max_wait", "on_conflict", "keep_raw", "max_tokens", "stop", "temperature"})
 
 

@@ -37,7 +37,7 @@ class StoreUnavailable(StoreError):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """One statement. `?` stands for a value. The SQL is what both engines understand, unless `postgres` is given."""
+    """One statement, with `?` for values. The SQL works on both engines, unless `postgres` is given."""
 
     sql: str
     values: tuple[Any, ...] = ()

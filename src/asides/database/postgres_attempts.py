@@ -29,7 +29,7 @@ class Attempts:
         self._repeatable = repeatable or not writes
         self._count = 0
         self.is_ending = False
-        """Whether COMMIT was sent. If the connection is lost then, nobody knows whether the change was stored."""
+        """Whether COMMIT was sent. If the connection is lost then, it is unknown whether the change was stored."""
 
     @property
     def pause(self) -> float:

@@ -1,4 +1,4 @@
-"""`Outage`: whether a PostgreSQL server is down, and why. While it is, callers get an error at once and do not wait.
+"""`Outage`: whether a PostgreSQL server is down, and why. While it is, calls fail immediately.
 
 An outage is logged once, and a thread probes the server until it answers again, or its database object is closed or
 garbage-collected.

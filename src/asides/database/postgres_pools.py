@@ -1,7 +1,7 @@
 """Connections to a PostgreSQL server: how they are opened, which ones can still be used, and the pools that hold them.
 
-Each connection finds out whether a pooler such as PgBouncer stands before the server. If one does, the next transaction
-may be on another connection of the server: nothing is set or prepared for longer than a transaction then.
+Each connection detects whether it goes through a pooler such as PgBouncer. If so, the next transaction may use another
+connection of the server: nothing is set or prepared for longer than a transaction then.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _SLICE_SECONDS = 0.1
 
 
 class Greeting(NamedTuple):
-    """The first statement on a connection: it finds out whether a pooler stands before the server, and sets what our
-    work relies on if none does. Behind one, that would hold for others, and not for us."""
+    """The first statement on a connection: it detects a pooler, and without one sets what our work relies on. Behind a
+    pooler these settings would affect other clients, and not us."""
 
     has_pooler: bool | None
     """What is known before; None: nothing."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _FileId: TypeAlias = tuple[int, int] | None
-"""Tells a file apart from others; None: there is none."""
+"""Identifies a file; None: it does not exist."""
 
 MEMORY = ":memory:"
 _IDLE_CONNECTIONS = 4
@@ -40,7 +40,7 @@ class SqliteFile:
     `has_tables` says whether the tables exist, and raises StoreError for a file of another kind; `create` creates them.
     `patience` is the seconds to wait for other writers. `synchronous`: FULL survives a loss of power, NORMAL the end of
     the process. ":memory:" is a database of this process alone and ends with it. `is_watched`: raise when the file was
-    deleted or replaced while it was open, since nobody would find what is written then.
+    deleted or replaced while it was open, since later writes would be lost.
     """
 
     def __init__(

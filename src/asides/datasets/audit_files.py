@@ -426,7 +426,7 @@ def _parse_line(line: bytes) -> Any:
 
 
 class _Log:
-    """Finds thinking in the lines of a log. Thoughts and code may go on in lines below, until another record begins."""
+    """Finds thinking in the lines of a log. Thoughts and code may span lines, until another record begins."""
 
     def __init__(self, settings: AuditSettings) -> None:
         self._settings = settings

@@ -37,7 +37,7 @@ _ENDINGS: dict[str, FileFormat] = {
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _HEAD = 4096
-# A few bytes of zstd may stand for very many.
+# A few bytes of zstd may decompress to very many.
 _ZSTD_BYTES = 8192
 _UTF16_BYTES = 1 << 16
 

@@ -3,8 +3,8 @@
 Providers with breakpoints keep the prompt up to each of them, take at most four, and look for what they have at most 20
 blocks before one (platform.claude.com prompt-caching, docs.aws.amazon.com bedrock prompt-caching, 2026-11-16). So there
 is one after the tools, one after the system prompt, one at the end of the newest message, and one where the request
-before ended: however long the turn in between is, the provider finds it. Breakpoints are no part of what a cache
-compares.
+before ended: however long the turn in between is, the provider finds it. Caches do not compare the breakpoints
+themselves.
 
 Loaded only where `cache=` is set.
 """

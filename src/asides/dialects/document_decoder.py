@@ -46,7 +46,7 @@ def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
 
 
 def _says_nothing(event: Event) -> bool:
-    """Whether an event is no part of a reply, not even its name."""
+    """Whether an event adds nothing to a reply, not even its id."""
     return isinstance(event, Warned) or (isinstance(event, ReplyStarted) and not event.id)
 
 

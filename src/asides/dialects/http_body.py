@@ -164,9 +164,8 @@ RETENTIONS = ("24h",)
 
 
 def report_cache(prompt: Prompt, notices: list[Notice], *, has_key: bool = False) -> None:
-    """Add a notice if a part or a tool has a cache breakpoint, for dialects and hosts that have none; and for a
-    lifetime, unless the host's cache has a key and takes it. To ask for a cache is no breakpoint: most hosts have one
-    unasked.
+    """Add a notice if a part or a tool has a cache breakpoint, for dialects and hosts without them; and for a lifetime,
+    unless the host's cache has a key and accepts it. `cache=True` alone gets no notice: most hosts cache by default.
     """
     if find_traits(prompt.messages) & HAS_BREAKPOINTS or any(tool.cache for tool in prompt.tools):
         notices.append(Notice("cache_not_sent", "cache breakpoints (cache_control) do not exist here", "messages"))
@@ -187,7 +186,7 @@ def write_sampling(prompt: Prompt, names: Mapping[str, str], notices: list[Notic
 
 
 def report_output_not_sent(output: OutputSchema | Literal["json"]) -> Notice:
-    """Return the notice for an output format that is not sent: no schema is taken, and there is no JSON mode."""
+    """Return the notice for an output format that is not sent: the host accepts no schema and has no JSON mode."""
     if isinstance(output, OutputSchema):
         code, asked, detail = "schema_not_sent", "json_schema", "this model takes no schema"
     else:

@@ -166,7 +166,7 @@ def put_system_first(prompt: Prompt) -> tuple[Message, ...]:
 
 
 def encode_system(message: Message, notices: list[Notice], role: str = "system") -> list[Wire]:
-    """Encode a system message as a role and its text. A notice tells of other parts."""
+    """Encode a system message as a role and its text. Other parts are dropped with a notice."""
     leave_out_all_but_text(message, notices)
     if message.effort is not None:
         report_effort(notices)
@@ -232,7 +232,7 @@ def simplify_content(encoded: list[Any], text_type: str) -> str | list[Any]:
 
 
 def encode_arguments(call: ToolCall) -> str:
-    """Return the arguments of a call as JSON text, or the text as it came if that was no JSON object."""
+    """Return the arguments of a call as JSON text, or the received text if it was not a JSON object."""
     raw = call.raw_arguments
     return encode_json(call.arguments).decode() if raw is None else raw
 

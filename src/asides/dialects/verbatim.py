@@ -44,7 +44,7 @@ _DELIMITERS = ("{", "[")
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _TEXT_FIELDS = ("", "content", "output", "arguments", "parts", "system")  # "": an item of a list
 _JOINED_BY = ("", "\n", "\n\n")
-"""What stands between the texts of a list where an encoder writes them as one."""
+"""Separators between the texts of a list where an encoder joins them."""
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------

@@ -179,7 +179,7 @@ class CallBuilder:
         return ModelListCall(target, read_policy(given), _find_key(target, given, True))
 
     def _mention_ignored(self, problem: UnknownProvider | UnknownModel) -> UnknownProvider | UnknownModel:
-        """The error, and the files of which something was ignored: one may define the provider, or the alias."""
+        """Add the files with ignored settings to the error: one of them may define the provider or the alias."""
         ignored = [notice.detail for notice in self.settings.notices if notice.code == "untrusted_settings"]
         return type(problem)(" ".join([str(problem), *(f"Note: {detail}." for detail in ignored)]))
 

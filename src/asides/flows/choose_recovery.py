@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Need: TypeAlias = Literal["starved", "unterminated", "unanswered", "cut"]
 """Why a reply needs to be recovered. cut: a typed answer that ran out of tokens."""
 
-# The provider goes on by itself, or says that it could not: asking for less does not help.
+# The provider continues by itself, or reports that it cannot: asking for less does not help.
 _NOT_ENDED = ("pause", "error")
 _GROWTH = 4
 # The field of a limit, in the dialects. In `extra=` it wins over `max_tokens`, so a higher one would not be sent.
@@ -116,7 +116,7 @@ def choose_attempt(
 
 
 def find_misfit(reply: Reply, call: Call) -> InvalidOutput | None:
-    """Why the answer does not fit the output that was asked for; None if it fits, or if there is no answer."""
+    """Why the answer does not fit the requested output; None if it fits, or if there is no answer."""
     if call.expected is None or reply.outcome not in ("answered", "tool_calls"):
         return None
     try:
@@ -142,7 +142,7 @@ def ask_for_corrected(call: Call, reply: Reply, problem: InvalidOutput, attempt:
 
 
 def _continue(sent: Prompt, target: Target, reply: Reply, need: Need) -> tuple[dict[str, Any], Target, Notice | None]:
-    """Let the model go on from its own thinking, which is closed. Raw thinking only: a summary is no beginning."""
+    """Close the model's own thinking and let it continue. Raw thinking only: a model cannot continue a summary."""
     thoughts = [part for part in reply.parts if isinstance(part, Thought)]
     text = join_thoughts([thought.text for thought in thoughts if thought.kind == "raw"])
     kind = target.quirks.continues

@@ -26,7 +26,7 @@ _OVERHEAD = 64
 _PICTURE_TOKENS = 5_000
 """The tokens of a picture at most, at most hosts."""
 _MAX_INPUT = 200_000
-"""The tokens that a model reads at most, if nobody says how many."""
+"""Assumed maximum of input tokens for models without a known context size."""
 
 
 def estimate_input(prompt: Prompt, target: Target, body: bytes) -> int:
@@ -42,8 +42,8 @@ def estimate_input(prompt: Prompt, target: Target, body: bytes) -> int:
 
 
 def estimate_media(prompt: Prompt, target: Target) -> int:
-    """The tokens of pictures and files beyond those that a counter counts: what a model reads at most of one whose size
-    nobody knows here, since only an address or an id is sent.
+    """Upper bound for the tokens of pictures and files of unknown size, where only an address or an id is sent. A
+    counter does not include them.
     """
     most, tokens = target.rule.context or _MAX_INPUT, 0
     if not find_traits(prompt.messages) & HAS_MEDIA:

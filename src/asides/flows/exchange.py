@@ -297,7 +297,7 @@ class Exchange:
         self._reader: ResponseReader | None = None
         self._healer: Healer | None = None
         self.emitted = False
-        """Whether the caller got an event. After that there is no retry and no repair."""
+        """Whether the caller got an event. After that nothing is retried or repaired."""
         self.is_planned = verbatim is None
         """Whether the request under way was planned; False while it is the verbatim one."""
         self.decisions: tuple[Decision, ...] = ()
@@ -380,8 +380,8 @@ class Exchange:
         return SentRequest(prompt, self._call.target, prompt, request, (), has_state=has_state)
 
     def _plan_after(self, refusal: ProviderError, attempt: int) -> SentRequest | None:
-        """The request to send after a refusal of the verbatim one: the planned one, or its repair if both say the same.
-        None: the same again, later or with another key. Raises the refusal if there is no other request.
+        """The request to send after a refusal of the verbatim one: the planned one, or its repair if both are the same.
+        None: retry the same, later or with another key. Raises the refusal if there is no other request.
         """
         request = self._verbatim
         if isinstance(self._call.key, KeySource) and attempt == 1 and isinstance(refusal, AuthError):

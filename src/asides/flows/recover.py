@@ -72,9 +72,9 @@ class FirstExchange(Protocol):
 class RecoveringExchange:
     """A call in progress whose reply is recovered if it ends without an answer. `steps()` is its flow.
 
-    Events go on in the same stream: blocks of a later attempt have higher numbers, usage is the sum, and ReplyEnded
-    comes once. Thoughts of attempts that were given up stay in the reply, not replayable. A typed answer is delivered
-    once it is whole, since events cannot be taken back.
+    Events continue in the same stream: blocks of a later attempt have higher numbers, usage is the sum, and ReplyEnded
+    comes once. Thoughts of abandoned attempts stay in the reply, not replayable. A typed answer is delivered only when
+    it is complete, since events cannot be taken back.
     """
 
     __slots__ = (
@@ -316,7 +316,7 @@ class _Later:
 
 
 class _Echo:
-    """The thinking that a model goes on from. Some servers send it again, and the caller has it already."""
+    """The thinking that a model continues from. Drops it where a server repeats it: the caller already has it."""
 
     __slots__ = ("_is_over", "_place", "_text")
 

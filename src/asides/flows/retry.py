@@ -169,7 +169,7 @@ def decide_retry(
 ) -> Retry | GiveUp:
     """Decide after the `attempt`-th attempt (the first is 1) failed before the caller got any event.
 
-    `failure` is a status, or the error where there was no status or a good one. Header names are in lower case.
+    `failure` is a status, or the error if there was no status or a success status. Header names are in lower case.
     `jitter` is a number from 0 to 1; `received` is the Unix time of the response.
     """
     advice = headers.get("x-should-retry", "").strip().lower()

@@ -95,7 +95,7 @@ class ToolTurn:
         if config.approve is None:
             raise AssertionError("a run whose tools need approval has a handler")
         handler = ApprovalRequest(config.approve, blocking=not iscoroutinefunction(config.approve))
-        # One after the other: a person cannot answer two questions at once.
+        # One after the other: a person cannot answer two questions at the same time.
         verdicts: list[JobOutcome | None] = []
         for place in to_approve:
             verdicts += yield RunTools((Job(self._calls[place], handler),), 1, _report_nothing)

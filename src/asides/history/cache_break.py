@@ -29,7 +29,7 @@ the messages themselves, or their form.
 
 
 class CacheBreak(msgspec.Struct, frozen=True):
-    """The first place where a request differs from the one before it. The provider reads anew from there on."""
+    """The first place where a request differs from the one before it. From there on the cache does not apply."""
 
     reason: BreakReason
     why: str
@@ -91,8 +91,8 @@ def find_cache_break(
     """Compare a request with the one before it; None if the whole of that one is its beginning, or if there was none.
 
     Without `before`, the request before is the one that the last turn of the model answered: the messages up to it,
-    with the same settings and the effort that the turn remembers. Cache breakpoints are no difference. Where the
-    provider stores the conversation, there is nothing to compare.
+    with the same settings and the effort that the turn remembers. Cache breakpoints do not count as a difference. If
+    the provider stores the conversation, there is nothing to compare.
     """
     if prompt.state != _NO_STATE:
         return None
@@ -123,7 +123,7 @@ def _find_before(prompt: Prompt, target: Target) -> SentBefore | None:
 
 
 def _find_maker(message: Message) -> Origin | None:
-    """The origin of a turn, as its thoughts and seals tell it."""
+    """The origin of a turn, from its thoughts and seals."""
     for part in message.parts:
         if isinstance(part, Thought) and part.origin is not None:
             return part.origin

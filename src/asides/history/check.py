@@ -103,7 +103,7 @@ class _RequestCheck:
             thinking = self._pause_thinking(thinking)
             on = thinking.mode != "off"
         if on and not thinking.asked and self._must_stop_for_choice(thinking):
-            # Nobody asked for thinking, and somebody asked for the tool.
+            # Thinking was not requested, but the tool was.
             thinking = self._stop_for_choice(thinking)
             on = False
         if prompt.stop or prompt.sampling != _NO_SAMPLING:

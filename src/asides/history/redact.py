@@ -89,7 +89,7 @@ def _withhold(thought: Thought) -> Thought:
 
 def _redact_message(message: Message, keep: frozenset[Visible]) -> Message:
     kinds = _find_textless_kinds(message) if "sealed" in keep else frozenset[str]()
-    # What is kept is not looked at. A thought whose seals are removed is no longer the one that its provider made.
+    # Kept parts are not examined. A thought without its seals is no longer the one that its provider made.
     redacted = [_keep_part(part, keep) if _is_kept(part, keep) else _redact_part(part, kinds) for part in message.parts]
     if "sealed" not in keep:
         redacted = [part if part is None else _remove_seals(part) for part in redacted]

@@ -16,7 +16,7 @@ from asides.providers.find import is_own_address
 from asides.providers.provider import Provider
 from asides.providers.quirks import Cloud
 
-# The variables that only somebody who uses the cloud sets, or that the cloud sets on its own machines.
+# Variables that are set only by users of the cloud, or by the cloud on its own machines.
 _VARIABLES: dict[Cloud, tuple[str, ...]] = {
     "aws": (
         "AWS_PROFILE",

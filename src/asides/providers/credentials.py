@@ -24,7 +24,7 @@ _JWT = r"eyJ[\w-]+\.[\w-]+\.[\w-]*"
 
 
 def fingerprint_account(key: str) -> str:
-    """Twelve hexadecimal digits that tell the accounts of keys apart. Many keys share each, so none can be guessed."""
+    """Twelve hexadecimal digits that distinguish the accounts of keys. Many keys share each, so none can be guessed."""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=6, person=b"asides account").hexdigest()
 
 
@@ -47,7 +47,7 @@ class Secret:
 
     @property
     def account(self) -> str:
-        """A fingerprint of the account, to tell accounts apart; "" where it is not known. No key follows from it."""
+        """A fingerprint that distinguishes accounts; "" where it is not known. The key cannot be derived from it."""
         return fingerprint_account(self._value)
 
     def list_secrets(self) -> list[str]:
@@ -270,7 +270,7 @@ def report_missing_key(provider: Provider, *ways: str) -> MissingKey:
     return MissingKey(provider.title or provider.name, (*provider.key_env, *together), name=provider.name, ways=ways)
 
 
-# The key file of each configuration folder. Paths alone: what the file holds is read anew for each call.
+# The key file of each configuration folder. Only paths: the content is read again for each call.
 _KEY_FILES: dict[tuple[str, ...], str] = {}
 _MAX_KEY_FILES = 64
 KEY_FILE = "keys.json"

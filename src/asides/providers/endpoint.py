@@ -146,7 +146,7 @@ def is_canonical(target: Target) -> bool:
     address of a row of ours leaves open what the server there has.
     """
     if target.launches:
-        return True  # The stage stands in for the provider.
+        return True  # The stage replaces the provider.
     if target.foreign:
         return False
     row = target.provider

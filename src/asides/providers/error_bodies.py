@@ -40,7 +40,7 @@ _CODES = ("code", "type", "error_code", "errorcode", "status", "reason", "provid
 
 
 class ErrorMessage(msgspec.Struct, frozen=True):
-    """One message of a server, with what stands beside it. Its repr shows no text: a server may quote the request."""
+    """One message of a server, with its neighbouring fields. Its repr shows no text: a server may quote the request."""
 
     text: str
     code: str = ""
@@ -190,7 +190,7 @@ def _read_text(text: str, code: str, param: str, depth: int, found: list[ErrorMe
     elif isinstance(inner := _parse(text), (dict, list, str)):
         _read(inner, code, param, depth + 1, found)
     elif string := re.match(_STRING, text):
-        # JSON in quotes that nobody escaped is read as it is: its own escapes belong to it.
+        # Quoted JSON that was not escaped is parsed as it is: the escapes are its own.
         inside = string[2].strip()
         _read_text(inside if _parse(inside) is not None else _unescape(inside), code, param, depth + 1, found)
     else:

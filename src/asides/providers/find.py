@@ -339,7 +339,7 @@ def _matches_host(given: str, own: str) -> bool:
         return given.endswith(own) and all(given.removesuffix(own).split("."))
     if "$" not in own:
         return given == own
-    # "$REGION" stands for one part of a host name.
+    # "$REGION" matches one label of a host name.
     pattern = "[^.]+".join(map(re.escape, re.split(_VARIABLE, own)[::2]))
     return re.fullmatch(pattern, given) is not None
 
@@ -353,8 +353,8 @@ _MAX_FOREIGN = 1024
 def adapt_to_foreign_address(row: Provider) -> Provider:
     """The row for a server at an address that is not the provider's own.
 
-    The row still decides how to ask. How replies are read, and when thoughts go back, is as with a server of which
-    nothing is known, in every dialect of the row: "this host never inlines" is a fact about the provider's own host.
+    The row still decides how to ask. Reading replies and sending thoughts back works as for an unknown server, in every
+    dialect of the row: "this host never inlines" is a fact about the provider's own host.
     """
     known = _FOREIGN_ROWS.get(id(row))
     if known is None:
@@ -373,7 +373,7 @@ def adapt_to_foreign_address(row: Provider) -> Provider:
             replay=plain.replay,
             also=also,
             max_tools=plain.max_tools,
-            prices="",  # nobody knows what another server asks for
+            prices="",  # the prices of another server are unknown
         )
         if len(_FOREIGN_ROWS) >= _MAX_FOREIGN:
             _FOREIGN_ROWS.clear()
@@ -398,8 +398,8 @@ _KEEPS_THINKING = frozenset({"clear_thinking", "preserve_thinking"})
 
 
 def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
-    """The rule of a model. At a foreign address the model's facts stay; what its content may look like, and a model
-    that the row does not know, are as with a server of which nothing is known."""
+    """The rule of a model. At a foreign address the model's facts stay; the form of its content, and models missing
+    from the row, are treated as for an unknown server."""
     rule = row.rule(model)
     if not foreign:
         return rule

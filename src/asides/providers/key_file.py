@@ -1,6 +1,6 @@
 """The key file: `keys.json` in the user's configuration folder, one key for each provider. Read-only here.
 
-Nobody but its owner may read or write the file; else it is refused, as ssh does. No error shows what it holds.
+Only its owner may read or write the file; otherwise it is refused, as by ssh. Errors never show its content.
 `locate_key` says where the key of a provider comes from.
 """
 
@@ -69,8 +69,8 @@ def read_key_file(path: str | os.PathLike[str]) -> KeyFile:
 
 
 def check_privacy(path: Path, status: os.stat_result) -> None:
-    """Raise a ConfigError if others may read or write the file, or if it belongs to somebody else. Windows does not
-    say: there the folder of a user is private.
+    """Raise a ConfigError if others may read or write the file, or if it belongs to another user. Not checked on
+    Windows, where a user's folder is private.
     """
     if os.name != "posix":
         return

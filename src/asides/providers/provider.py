@@ -73,7 +73,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     efforts: tuple[Effort, ...] | None = None
     """The efforts it accepts; None = not known, () = none."""
     effort_map: tuple[tuple[Effort, Effort], ...] = ()
-    """Efforts that the provider maps otherwise than to the nearest: (asked, sent)."""
+    """Efforts that the provider does not map to the nearest one: (asked, sent)."""
     max_effort_while_off: Effort | None = None
     """The highest effort beside thinking that is off, or only between tools; None = any."""
     off_as_effort: bool = True
@@ -91,8 +91,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     forced_tools: bool | Literal["required", "never"] = True
     """Whether it takes a forced tool_choice while thinking. "required": but no tool's name; "never": nor while off."""
     tools: bool | Literal["native"] = True
-    """Whether it takes tools. "native": only those of its provider. Others are left out of its requests, and calls of
-    a history are told in the words of the user."""
+    """Whether it accepts tools. "native": only those of its provider. Other tools are left out of its requests, and
+    calls in a history are sent as user text."""
     tools_while_thinking: bool | Literal["off"] = True
     """Whether it accepts tools while thinking, in the dialect of its row. "off": only with thinking turned off."""
     tools_need_off: bool = False
@@ -165,7 +165,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     named_in: Literal["model", "agent"] = "model"
     """The field of a request that names it, in a dialect that has agents too."""
     fields: tuple[tuple[str, str | bool], ...] = ()
-    """Request fields besides the host's that make the host send thinking apart, or read that of earlier turns."""
+    """Request fields besides the host's that make it send thinking separately, or read that of earlier turns."""
     tool_stream: bool = False
     """A streamed request with tools asks with `tool_stream` for calls as they are written; else each comes whole."""
     signed_calls: bool = False

@@ -190,7 +190,7 @@ def _toggled(models: str, what: str) -> ModelRule:
 
 
 def _resold(models: str, thinking: Literal["always", "optional"], *, pictures: bool | None = None) -> ModelRule:
-    """A model of another maker at a host that tells only that it thinks."""
+    """A model of another maker at a host that reports only that it thinks."""
     return ModelRule(
         models=models,
         thinking=thinking,

@@ -92,7 +92,7 @@ def _find_template(name: str, like: Any, where: str, find: Callable[[str], Provi
 
 
 def _describe_dialect(dialect: Any) -> dict[str, Any]:
-    """The facts of a server that speaks one of our dialects and of which nothing else is known."""
+    """The facts of an otherwise unknown server that speaks one of our dialects."""
     if not isinstance(dialect, str) or dialect == "openai_chat" or find_maker(dialect) is None:
         return {}
     plain = adapt_to_foreign_address(plain_row(dialect))

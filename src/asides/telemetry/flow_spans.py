@@ -120,7 +120,7 @@ class FlowSpans:
         return _Chat(span, attributes, clock, writer)
 
     def _follow(self, call: Call, flow: Flow[Whole], span: Span, clock: ReplyClock) -> Flow[Whole]:
-        """Forward the steps. After the first events nothing is sent any more, so the flow goes on by itself."""
+        """Forward the steps. After the first events nothing is sent any more, so the flow runs unobserved."""
         current = CurrentSpan(set_span_in_context(span))
         propagates = self._propagation.reaches(call.target)
         value: Any = None

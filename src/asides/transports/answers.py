@@ -45,8 +45,8 @@ class Answers(Generic[Answered]):
     """Pairs of an index and a Reply, or the AsidesError of this question, as they arrive. Runs of an agent: a Result.
 
     The first question is sent when the first pair is read. Leave the `with`, call `close`, or drop the iterator: open
-    connections close at once. An error that is not one of a question, such as one of your iterable, is raised when the
-    questions under way have ended.
+    connections close immediately. An error outside of a question, such as one of your iterable, is raised when the
+    questions in progress have ended.
     """
 
     def __init__(self, calls: Iterable[Build], transport: Transport, batch: OpenQuestions) -> None:
@@ -154,9 +154,9 @@ def _wait(ended: _Ended, forks: ForkGuard) -> tuple[int, _Outcome] | None:
 class AsyncAnswers(Generic[Answered]):
     """Pairs of an index and a Reply, or the AsidesError of this question, as they arrive. Runs of an agent: a Result.
 
-    The first question is sent when the first pair is read. Leave the `async with` or await `close`: open connections
-    close at once. An error that is not one of a question, such as one of your iterable, is raised when the questions
-    under way have ended.
+    The first question is sent when the first pair is read. Leave the `async with` or await `close` to close open
+    connections immediately. An error outside of a question, such as one of your iterable, is raised when the questions
+    in progress have ended.
     """
 
     def __init__(

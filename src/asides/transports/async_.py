@@ -63,7 +63,7 @@ class AsyncEvents(Generic[Item]):
         return self._driver.state.call.policy.visibility
 
     async def close(self) -> None:
-        """Close the connection at once, from any task. `partial` keeps what had arrived.
+        """Close the connection immediately, from any task. `partial` keeps what had arrived.
 
         After the event loop of the stream was closed, this closes the socket and awaits nothing.
         """
@@ -90,7 +90,7 @@ class AsyncEvents(Generic[Item]):
 
 
 class AsyncStream(AsyncEvents[Event], Generic[Output_co]):
-    """The events of one reply. Iterate over it; leaving the `async with` (or `close`) closes the connection at once.
+    """The events of one reply. Iterate over it; leaving the `async with` (or `close`) closes the connection.
 
     `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`. One that you close ends.
     One whose task is cancelled closes its connection and keeps `partial`.

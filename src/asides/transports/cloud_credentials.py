@@ -51,7 +51,7 @@ _sources: dict[object, Fetch] = {}
 
 
 def fetch_credentials(key: KeySource) -> Secret | None:
-    """The credentials of a cloud for one attempt. After a refusal they are looked up anew. May block.
+    """The credentials of a cloud for one attempt. After a refusal they are looked up again. May block.
 
     Raises MissingKey if the library is not installed, finds nothing, or fails.
     """
@@ -124,7 +124,7 @@ def _open_aws() -> Fetch:
     config = import_module("botocore.config").Config(**limits, retries={"total_max_attempts": 2})
     session.set_default_client_config(config)
     if not (is_cloud_machine("aws") or os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "").strip()):
-        # Nobody would answer, and that takes seconds.
+        # Outside AWS the metadata request would only time out, after seconds.
         session.get_component("credential_provider").remove("iam-role")
     credentials: Any = session.get_credentials()
 

@@ -7,7 +7,7 @@ import zlib
 from asides.transports.http_response import COMPRESSIONS, BadEncoding
 
 _MAX_ENCODINGS = 3
-# How much one call decompresses, so that a small body cannot fill the memory at once.
+# Maximum output of one call, so that a small body cannot fill the memory.
 _MAX_OUTPUT = 256 * 1024
 
 _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
@@ -41,7 +41,7 @@ class Decompressor:
 
 
 class _Layer:
-    """One compression. Several gzip members may follow each other; what follows them and is no member is dropped."""
+    """One compression layer. Several gzip members may follow each other; trailing bytes after them are dropped."""
 
     __slots__ = ("_first", "_held", "_inflate", "_is_over", "_members", "_window", "has_more")
 

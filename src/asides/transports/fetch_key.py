@@ -58,7 +58,7 @@ def _call(key: KeySource) -> Any:
 
 
 def _refuse_error(value: object) -> object:
-    """What was fetched. An error that a function returns, and does not raise, is no key: it may quote one."""
+    """Return the fetched value. An error that was returned instead of raised is not a key, and may quote one."""
     if not isinstance(value, Exception):
         return value
     return ConfigError(f"the function in api_key= returned {type(value).__name__}, not text. Raise it.")

@@ -143,7 +143,7 @@ class ExchangeState(FlowState[Reply]):
         return self.output.show(self.whole)
 
     def reply(self, *, closed: bool) -> Reply:
-        """The whole reply. Raises the failure, or an error that says why there is no reply yet."""
+        """The complete reply. Raises the failure, or an error that says why there is no reply yet."""
         if self.whole is not None:
             return self.whole
         if self.failure is not None:

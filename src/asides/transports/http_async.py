@@ -140,7 +140,7 @@ class _AsyncHttpResponse:
             await self._upload(connection.sock, step)
             return None
         if isinstance(step, Send):
-            # The server may have answered before it closed: the next receive tells.
+            # The server may have answered before it closed: the next receive shows whether it did.
             with suppress(BrokenPipeError, ConnectionResetError):
                 await self._loop.sock_sendall(connection.sock, step.data)
             return None
@@ -157,7 +157,7 @@ class _AsyncHttpResponse:
         except (BlockingIOError, InterruptedError):
             return data
         except (BrokenPipeError, ConnectionResetError):
-            return b""  # The server may have answered before it closed: the next receive tells.
+            return b""  # The server may have answered before it closed: the next receive shows whether it did.
 
     async def _pause(self) -> None:
         """Let other tasks run now and then: bytes that are already here are received without waiting."""

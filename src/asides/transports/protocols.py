@@ -27,7 +27,7 @@ class Response(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the connection at once. It is reused only if the body was read to its end.
+        """Release the connection immediately. It is reused only if the body was read to its end.
 
         May be called at any time, twice, and from another thread; a waiting `head` or `read` then ends.
         """
@@ -61,7 +61,7 @@ class AsyncResponse(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the connection at once. May be called at any time, and more than once."""
+        """Release the connection immediately. May be called at any time, and more than once."""
         ...
 
 

@@ -59,7 +59,10 @@ class Events(Generic[Item]):
         return self._driver.state.call.policy.visibility
 
     def close(self) -> None:
-        """Close the connection at once, from any thread. `partial` keeps what had arrived."""
+        """Close the connection immediately, from any thread. `partial` keeps what had arrived.
+
+        If the event loop of the stream is already closed, this closes the socket without awaiting anything.
+        """
         self._driver.close()
         if (response := self._driver.response) is not None:
             response.close()
@@ -79,7 +82,7 @@ class Events(Generic[Item]):
 
 
 class Stream(Events[Event], Generic[Output_co]):
-    """The events of one reply. Iterate over it; leaving the `with` (or `close`) closes the connection at once.
+    """The events of one reply. Iterate over it; leaving the `with` (or `close`) closes the connection.
 
     `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`. One that you close ends.
     """

@@ -203,7 +203,7 @@ class ContextTooLong(BadRequest):
 
 
 class UnsupportedInput(BadRequest, Unsupported):
-    """The model or its server does not take this kind of input, such as pictures. To send it again is no use."""
+    """The model or its server does not accept this kind of input, such as pictures. Retrying does not help."""
 
 
 class ReplayRejected(BadRequest):

@@ -113,7 +113,7 @@ class Fold:
         return any(piece and not piece.isspace() for block in thoughts for piece in block.pieces)
 
     def stamp(self, now: float | None) -> None:
-        """Record that the events since the last stamp came now; None: there is no clock."""
+        """Record the time of the events since the last stamp; None: no clock."""
         if self.timer is not None and now is not None:
             self.timer.stamp(now, self.moves)
         self.moves.clear()

@@ -80,8 +80,8 @@ class Refusal(msgspec.Struct, JsonForm, frozen=True, tag="refusal"):
 class Image(_MediaStruct, JsonForm, frozen=True, tag="image"):
     """A picture: `Image(Path("a.png"))`, `Image("a.png")`, `Image("https://…")`, `Image(data)`, `Image(file)`.
 
-    A text is a URL or the path of a file that exists; the file is read at once. The media type comes from the bytes.
-    The names `url=` and `data=` are for those who know which of them they have; a file is read only without a name.
+    A text is a URL or the path of an existing file, which is read immediately. The media type comes from the bytes.
+    Pass `url=` or `data=` to rule out other readings; with them no file is read.
     """
 
     url: str | None = None
@@ -132,7 +132,7 @@ class File(_MediaStruct, JsonForm, frozen=True, tag="file"):
     """A document, a sound or a video: `File(Path("a.pdf"))`, `File("a.mp3")`, `File("https://…")`, `File(data)`,
     `File(data, name="a.pdf")`, or `File(id=…)` with the id that a provider gave it.
 
-    A text alone is a URL or the path of a file that exists; the file is read at once. With `data=`, `url=` or `id=`, a
+    A text alone is a URL or the path of an existing file, which is read immediately. With `data=`, `url=` or `id=`, a
     text before them is the name. The media type comes from the bytes, then from the name.
     """
 

@@ -62,8 +62,8 @@ def compress_documents(documents: Sequence[bytes], before: bytes = b"") -> bytes
     return compressor.compress(b"".join([sizes, *documents])) + compressor.flush()
 
 
-# A slow stream lives long, and many may be open, so few of its documents wait to be compressed. Where many come at once
-# more follow soon. Then compressing would be most of the work, so it waits.
+# Slow streams live long and many may be open, so few of their documents wait uncompressed. After a burst more documents
+# follow soon; compressing them one by one would be most of the work, so more of them wait.
 FEW_UNPACKED, _MAX_UNPACKED = 16, 4096
 _FEW_EVENTS, _UNPACKED_READS = 8, 32
 

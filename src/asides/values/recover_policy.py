@@ -11,14 +11,14 @@ import msgspec
 from asides.values.errors import ConfigError
 
 RecoverStep: TypeAlias = Literal["continue", "less_effort", "more_tokens"]
-"""continue: the model goes on from its thinking, which is closed, with its answer. less_effort: it is asked again with
-less thinking. more_tokens: it is asked again with a higher limit."""
+"""continue: the thinking is closed and the model continues with its answer. less_effort: it is asked again with less
+thinking. more_tokens: it is asked again with a higher limit."""
 
 _STEPS: tuple[RecoverStep, ...] = get_args(RecoverStep)
 
 
 class RecoverPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to try when a reply ends without an answer, and how far; None is no limit.
+    """What to try when a reply ends without an answer, and within which limits; None: no limit.
 
     A reply without an answer has the outcome "starved", "unterminated" or "unanswered". With `output=`, a cut answer
     counts as none.

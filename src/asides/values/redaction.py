@@ -88,7 +88,7 @@ def _list_forms(secret: str) -> list[_Form]:
 
 
 def _build_escaped_form(text: str, more: str) -> _Form:
-    """The form of a text whose characters may be escaped. Nobody escapes letters and digits, unless all of them."""
+    """The form of a text whose characters may be escaped. Letters and digits are escaped only if all of them are."""
     needle = max(re.split(r"[\W_]", text), key=len)
     return _Form("".join(map(_match_character, text)) + more, needle, len(text) // 2)
 
@@ -102,14 +102,14 @@ def _match_character(character: str) -> str:
 
 
 def _encode_core(data: bytes, before: int) -> str:
-    """The part of a base64 text that this data determines if `before` bytes (modulo 3) stand before it."""
+    """The part of a base64 text that this data determines if `before` bytes (modulo 3) precede it."""
     encoded = b64encode(b"\0" * before + data).decode()
     return encoded[(0, 2, 3)[before] : (before + len(data)) * 8 // 6]
 
 
 # --- quotes -----------------------------------------------------------------------------------------------------------
 
-# As many letters and digits in a row, whatever stands between them, are a quote and no accident.
+# This many matching letters and digits, ignoring all other characters, are a quote and not a coincidence.
 _QUOTE = 16
 _STEP = _QUOTE // 2
 # A whole text that is shorter is a quote too, between other words.
@@ -157,7 +157,7 @@ def hide_quotes(text: str, texts: Sequence[str], keep: Iterable[str] = ()) -> st
 
 
 def _skim(text: str) -> tuple[str, list[_Span]]:
-    """The letters and digits of a text, with case folded, and where each of them stands."""
+    """The letters and digits of a text, case-folded, and the position of each."""
     letters: list[str] = []
     places: list[_Span] = []
     for found in re.finditer(_CHARACTER, text):
@@ -183,7 +183,7 @@ def _find_passages(letters: str, whole: str) -> Iterable[_Span]:
 
 
 def _find_short_texts(letters: str, places: Sequence[tuple[int, int]], texts: Sequence[str]) -> Iterable[_Span]:
-    """Every occurrence of a whole short text that is no part of longer words."""
+    """Every occurrence of a whole short text that is not part of a longer word."""
     for short in {re.sub(_NO_LETTER, "", source).casefold() for source in texts if len(source) < 8 * _QUOTE}:
         start = letters.find(short) if _SHORTEST_QUOTE <= len(short) < 2 * _QUOTE else -1
         while start >= 0:

@@ -157,7 +157,7 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
 
     @property
     def usage(self) -> Usage:
-        """The sum of all steps; thinking tokens are counted apart, as in each step."""
+        """The sum of all steps; thinking tokens are counted separately, as in each step."""
         return sum_usage(self.steps)
 
     @property

@@ -64,7 +64,7 @@ class Visibility(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return asked.intersection(self.history)
 
     def check_keep_thinking(self, keep_thinking: bool | None) -> None:
-        """Raise a ConfigError if thinking shall be kept and none may be."""
+        """Raise a ConfigError if `keep_thinking` conflicts with this visibility."""
         if keep_thinking and not {"raw", "summary"}.intersection(self.history):
             raise ConfigError(
                 "keep_thinking=True conflicts with the visibility of history, which allows no readable thinking. Leave "

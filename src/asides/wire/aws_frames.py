@@ -137,7 +137,7 @@ class FrameReader:
             if closing + _CLOSING > size:
                 self._needed = total
                 return start
-            # The checksum goes on from that of the first eight bytes.
+            # The checksum continues that of the first eight bytes.
             if crc32(data[start + 8 : closing], checksum) != _unpack_closing(data, closing)[0]:
                 raise ProtocolError("an AWS frame has a wrong checksum.", payload=data[start : closing + _CLOSING])
             headers = data[start + _PRELUDE : body]

@@ -111,7 +111,7 @@ def _read_integer(text: str) -> int | str:
 
 
 def compact_json(document: bytes | msgspec.Raw) -> bytes:
-    """Write JSON anew, without white space. A number that is too large to be one stays as it is."""
+    """Re-encode JSON without white space. A number that is too large to parse stays as it is."""
     try:
         return msgspec.json.encode(msgspec.json.decode(document))
     except msgspec.ValidationError:

@@ -55,7 +55,7 @@ class ServerInfo(msgspec.Struct, frozen=True):
 
 
 class Session:
-    """A connection. It starts at once; `ready` gets the server's info, or the reason why there is no connection."""
+    """A connection. It starts immediately; `ready` gets the server's info, or the reason for the failure."""
 
     def __init__(
         self, label: str, config: ServerConfig, start_timeout: float, listing: tuple[ListedTool, ...] = ()
@@ -84,7 +84,7 @@ class Session:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is no longer open, or failed to open. True in a forked process, which has no connection."""
+        """Whether it has closed, or failed to open. True in a forked process, which has no connection."""
         return self._forks.is_in_child or (self.ready.done() and not self._serving)
 
     @property

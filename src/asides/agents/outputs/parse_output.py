@@ -34,7 +34,7 @@ class ParsedOutput(msgspec.Struct, Generic[T], frozen=True):
 
     value: T
     results: tuple[ToolResult, ...] = ()
-    """Results for the calls that carried the answer, so that the conversation can go on."""
+    """Results for the calls that carried the answer, so that the conversation can continue."""
 
     @property
     def message(self) -> Message | None:

@@ -60,7 +60,7 @@ def build_schema(output: object) -> ProviderSchema:
 
 
 class _Built(msgspec.Struct, frozen=True):
-    """The schema of a class. It holds nothing of the class, so that the class is freed as soon as nobody uses it."""
+    """The schema of a class. It does not reference the class, so that an unused class is freed."""
 
     name: str
     doc: str | None

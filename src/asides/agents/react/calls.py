@@ -237,7 +237,7 @@ def find_problem(reply: Reply, tools: Sequence[Tool] = ()) -> str | None:
 
 
 def build_correction(problem: str) -> Message:
-    """Build the message that tells the model about the problem."""
+    """Build the message that describes the problem to the model."""
     return user(f"That could not be read. {problem}")
 
 

@@ -251,7 +251,7 @@ def _list_declared(function: object, depth: int = 0) -> tuple[object, ...] | Non
         *(function.__code__, function.__doc__, function.__name__, function.__defaults__),
         *(each for pair in (function.__kwdefaults__ or {}).items() for each in pair),
         *(each for pair in annotations.items() for each in pair),
-        # A name in an annotation may stand for another type by now.
+        # A name in an annotation may refer to another type by now.
         *(function.__globals__.get(name) for name in names),
     )
     if "__wrapped__" not in vars(function):

@@ -1,7 +1,7 @@
 """The tables of conversations and all their SQL statements, for SQLite and PostgreSQL alike.
 
-Each function is work, one transaction or a part of one. On PostgreSQL, whoever changes a conversation locks its row
-first, so that others wait.
+Each function is work, one transaction or a part of one. On PostgreSQL, a change of a conversation locks its row first,
+so that other writers wait.
 """
 
 from __future__ import annotations
@@ -149,14 +149,14 @@ def rename(name: str, new: str, now: float) -> Queries[bool]:
 
 
 class LockedConversation(NamedTuple):
-    """A conversation that nobody else changes before this work ends."""
+    """A conversation that is locked until this work ends."""
 
     id: int
     about: ConversationInfo
 
 
 def lock(name: str) -> Queries[LockedConversation | None]:
-    """Let nobody else change a conversation before this work ends; None when it is not in the store."""
+    """Lock a conversation until this work ends; None if it is not in the store."""
     sql = f"SELECT {_ABOUT} FROM conversations WHERE name = ?"  # noqa: S608
     row = (yield Query(sql, (name,), postgres=f"{sql} FOR NO KEY UPDATE")).first
     return None if row is None else LockedConversation(row[0], _parse_about(row))

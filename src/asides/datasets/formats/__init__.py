@@ -161,7 +161,7 @@ def find_spans(text: str, *, is_message: bool = False) -> list[Span] | None:
     """The places of what the model says in a conversation that is one text; None if the text is none.
 
     What comes before the first turn is the model's as well. `is_message`: the text is the content of a message of the
-    model, so without a turn of another speaker it is no conversation, but a message with its header.
+    model, so without a turn of another speaker it is not a conversation, but a message with its header.
     """
     for each in FORMATS.values():
         if not each.mark or each.mark not in text:

@@ -164,8 +164,8 @@ class MessagesDecoder(DocumentDecoder):
             self.warn("second_message", "the server sent more after the end; it is only in metadata['raw']", events)
             return
         if self._started:
-            # A proxy lost its upstream and began again on the same stream. Two halves are no reply: the provider would
-            # refuse the signed thoughts of both.
+            # A proxy lost its upstream and restarted on the same stream. Two halves do not make a reply: the provider
+            # would refuse the signed thoughts of both.
             self.failure = ConnectionLost(
                 f"{self.target.provider.name} broke off and began another message on the same stream; try again "
                 "(.partial has the first part)."

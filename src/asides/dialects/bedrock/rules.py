@@ -142,7 +142,7 @@ Mixed = Mapping[str, Rule]
 def check(request: WireRequest, target: Target) -> Iterator[BrokenRule]:
     """Yield every rule that the request breaks at this target, in the order in which the server checks."""
     body = request.body
-    # Notes of the system may stand between the turns.
+    # System notes may occur between the turns.
     turns = [
         (place, {**message, "content": as_objects(message.get("content"))})
         for place, message in enumerate(as_objects(body.get("messages")))

@@ -56,7 +56,7 @@ from asides.wire.lenient import is_marked, read_any
 
 SIGNATURE = "thought_signature"
 THOUGHT_PART = "thought_part"
-"""The seal of a thought that is no text: the whole part, as JSON."""
+"""The seal of a thought that is not text: the whole part, as JSON."""
 
 METADATA = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
 """Fields of a candidate outside its content, about the tools that it used."""

@@ -101,7 +101,7 @@ def _accepts_no_field(_: Mapping[str, Any], name: str, *, notices: list[Notice])
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
-    """Whether a field means the same: a tool is a function, and one text to stop at may stand alone."""
+    """Whether a field means the same: a tool is a function, and a single stop text needs no list."""
     return (name == "type" and ours == "function" and theirs is None) or (name == "stop" and ours == [theirs])
 
 

@@ -138,7 +138,7 @@ class _MessageEncoder:
     # --- hosts that refuse a user message after results -------------------------------------------------------------
 
     def make_bridge(self, role: str, following: str) -> list[Wire]:
-        """Make the message of the model that must stand between tool results and a user message."""
+        """Make the assistant message that must separate tool results from a user message."""
         if (role, following) != ("tool", "user"):
             return []
         detail = "only the assistant may follow tool results here; a short assistant message was added"
@@ -365,7 +365,7 @@ def _read_ids(prompt: Prompt, quirks: Quirks) -> CallIds:
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
-    """Whether a field means the same: an address may stand alone, and a cache mark beside the content."""
+    """Whether a field means the same: an address needs no object, and a cache mark may be beside the content."""
     if name == "content" and isinstance(theirs, str) and isinstance(ours, list) and len(ours) == 1:
         return bool(ours[0].get("text") == theirs and ours[0].keys() <= {"type", "text", "cache_control"})
     if name == "arguments" and isinstance(theirs, str) and isinstance(ours, str):
@@ -374,8 +374,8 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
 
 
 def _wants_thinking_back(prompt: Prompt, target: Target) -> bool:
-    """Whether the model will think, as far as is known, and takes earlier thinking back. A host that refused a history
-    without it thinks though it was told not to.
+    """Whether the model will think, as far as is known, and accepts earlier thinking. A host that refused a history
+    without it thinks even with thinking turned off.
     """
     if target.thinks(prompt.thinking) is False and target.restrictions.missing_thinking is None:
         return False

@@ -388,7 +388,7 @@ def _read_message_and_code(error: Any) -> tuple[str, str | None]:
         return _read_message_and_code(message)
     code = next((error[name] for name in ("code", "type", "status") if error.get(name) not in (None, "")), None)
     if isinstance(blocked := error.get("misalignment"), dict):
-        # What the provider says about the block, and how to go on (openai 3.51, 2026-11-18).
+        # The provider's explanation of the block, and how to continue (openai 3.51, 2026-11-18).
         steer = blocked.get("steer")
         more = (blocked.get("detailed_explanation"), steer.get("message") if isinstance(steer, dict) else None)
         message = " ".join([str(message), *(text for text in more if isinstance(text, str) and text)])

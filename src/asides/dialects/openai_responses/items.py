@@ -633,7 +633,7 @@ class ItemIndex:
         self.tool_names: set[str] = set()
         """The names of the request's tools, if the server repeats them."""
         self._undecided: list[CustomCallState] = []
-        """Calls of custom tools of which it may not be known yet who runs them."""
+        """Calls of custom tools; it may not be known yet who runs them."""
         self._has_words = False
         """Whether there is a message or reasoning."""
         self._blocks: set[int] = set()

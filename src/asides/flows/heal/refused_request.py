@@ -42,7 +42,7 @@ class Fix(msgspec.Struct, frozen=True):
     every_model: bool = False
     """The facts hold for all models of the account."""
     prompt: Prompt | None = None
-    """Another prompt, where the change is no fact about the target."""
+    """The changed prompt, if the change is not a fact about the target."""
     lasts: bool = True
     """Whether the facts are remembered."""
     code: str = "request_repaired"

@@ -216,7 +216,7 @@ def _replace_parent(refused: RefusedRequest) -> Iterator[Fix]:
 
 
 def _send_with_pairs(refused: RefusedRequest) -> Iterator[Fix]:
-    """A result and its call are apart: one is here, the other is not in the stored turn. Here, the plan pairs them."""
+    """A result lost its call, or a call its result: the other one is not in the stored turn. The plan pairs them."""
     detail = "the calls of the stored turn and these results do not fit; everything was sent instead"
     yield from send_whole_history(refused, "parent_rejected", detail)
 
@@ -255,8 +255,8 @@ def _replace_signatures(refused: RefusedRequest) -> Iterator[Fix]:
 
 
 def _give_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
-    """Send earlier thinking back where it is known, and a stand-in where it is gone: empty, or a dot; else do not
-    think.
+    """Send earlier thinking back where it is known, and a stand-in where it is lost: empty, or a dot. If that is
+    refused too, turn thinking off.
     """
     replay = () if refused.replay == "all" else (("replay", "all"),)
     # Where a field counts as missing, one without text may too (Kimi; rejections of 2026-04).

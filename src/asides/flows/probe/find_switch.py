@@ -65,7 +65,7 @@ class SwitchSearch:
             yield from self._search(others)
 
     def _search(self, left: list[Switch]) -> Flow[None]:
-        """Search among switches that can stand in one request."""
+        """Search among switches that can be combined in one request."""
         single = 0
         alone: list[Switch] = []
         while left:

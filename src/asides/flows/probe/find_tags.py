@@ -1,4 +1,4 @@
-"""Finds thinking in tags inside a text of which nothing is known: our grammars first, then any pair of marks."""
+"""Finds thinking in tags inside arbitrary text: known grammars first, then any pair of marks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPENINGS: tuple[tuple[str, str], ...] = (
     (rf"(?P<left>{_LEFT})(?P<name>{_NAME})(?P<right>{_RIGHT})", "{left}/{name}{right}"),
 )
 _DOUBLED = re.compile(r"\s*([<\[{(◁【«⟦])\1")
-# The name of a mark that says where it stands, and the same for the end.
+# The part of a mark's name that says "begin", and its counterpart for the end.
 _BEGIN = re.compile(r"\A(?:begin|start|open)(?=[ _:.-])|(?<=[_:.-])(?:begin|start|open)\Z", re.IGNORECASE)
 _ENDS = {"begin": "end", "start": "end", "open": "close"}
 # Closing marks without an opening one, and the form of the opening mark.

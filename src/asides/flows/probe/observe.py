@@ -22,7 +22,7 @@ from asides.wire.lenient import parse_or_none, read_thought_text
 
 State: TypeAlias = Literal["answered", "refused", "absent", "locked", "redirected", "unreadable", "failed"]
 """A reply · an error about the request · nothing at this path · a key is needed or not accepted · another address ·
-bytes that are no reply · no complete answer."""
+bytes that are not a reply · no complete answer."""
 
 # The fields of a message that hold no running text of the model beside its answer.
 _OTHER_FIELDS = frozenset(
@@ -46,7 +46,7 @@ class Observation(msgspec.Struct, frozen=True):
     state: State
     status: int = 0
     detail: str = ""
-    """Why there is no reply: the server's words or ours, in one line."""
+    """Why there is no reply, in one line: the server's words or ours."""
     said: str = ""
     """The body of a refusal as text, to look for names in it."""
     kind: str | None = None

@@ -66,7 +66,7 @@ def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str]
     address = complete_address(base_url)
     shown = find_host(row.name, base_url=address, environ={})
     target = find_host(row.name, base_url=address, environ=environ)
-    if target.launches:  # the stage stands in, at the same path
+    if target.launches:  # the stage replaces the server, at the same path
         moved = f"{LAUNCH_URL}{urlsplit(shown.base_url).path}"
         target = msgspec.structs.replace(target, base_url=moved)
     extent = options.get("extent", "usual")
@@ -191,7 +191,7 @@ def preview(call: ProbeCall) -> list[ProbeStep]:
 
 
 class _ImaginedServer:
-    """Answers in the dialect of the request, as a model that thinks until it is told not to."""
+    """Answers in the dialect of the request, like a model that thinks unless thinking is turned off."""
 
     def __init__(self, call: ProbeCall) -> None:
         self._dialect = call.dialect or _CHAT

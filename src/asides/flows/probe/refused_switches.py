@@ -88,7 +88,7 @@ def read_efforts(said: str) -> tuple[str, ...]:
     listed = find_efforts(said)
     if len(listed) > 1:
         return listed
-    # No list, or one that cannot be told from its sentence: every effort that is named.
+    # No list, or one that cannot be separated from its sentence: take every effort that is named.
     words = {word.lower() for word in _EFFORT_WORD.findall(said)}
     return tuple(effort for effort in ("none", *EFFORTS) if effort in words)
 

@@ -115,7 +115,7 @@ class TrialSender:
         return seen
 
     def show(self, url: str) -> str:
-        """An address as reports show it: the stage may stand in for it."""
+        """The address to show in reports: requests may go to the stage instead."""
         inner = self.call.target.base_url
         return self._redact(url.replace(inner, self.call.base_url, 1) if url.startswith(inner) else url)
 

@@ -197,7 +197,7 @@ def build_second_turn(
 
 
 def _alter(thought: Thought) -> Thought:
-    """The thought as somebody might have edited it: other words, and a seal that does not fit."""
+    """The thought as if edited: other words, and a seal that does not match."""
     seals = tuple(
         msgspec.structs.replace(seal, value=seal.value[::-1], entry=None if seal.entry is None else seal.entry)
         for seal in thought.seals
@@ -231,7 +231,7 @@ def build_capabilities_request(setup: Setup) -> HttpRequest | None:
 
 
 def read_list(document: Any) -> tuple[tuple[str, ...], str | None]:
-    """The models of a list in any dialect, and the dialect that its form shows; ((), None) when it is no list."""
+    """The models of a list in any dialect, and the dialect of its form; ((), None) if it is not a list."""
     entries: Any = document
     if isinstance(document, dict):
         entries = next((document[name] for name in ("data", "models") if isinstance(document.get(name), list)), None)

@@ -106,8 +106,8 @@ def _list_ids(item: Any) -> list[Any]:
 
 
 def keep_unknown(given: Node, written: Node, read: Callable[[Node], Any]) -> Node:
-    """Return the written message with the fields of the given one that no reader understands: without them, the message
-    is read as the same. The fields are in the order of the given message.
+    """Return the written message with those fields of the given one that no reader understands: the message parses the
+    same without them. The fields keep the order of the given message.
     """
     meant = read(given)
     kept = _keep(given, written, lambda fields: read(fields) == meant)

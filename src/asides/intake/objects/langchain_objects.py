@@ -166,7 +166,7 @@ def _read_text_block(block: Mapping[str, Any], extras: Fields, message_id: str) 
 
 
 def _read_call(block: Mapping[str, Any], calls: Mapping[str, Any]) -> Piece:
-    """Read a call. Its parsed arguments stand in `tool_calls`; a streamed block has only their text."""
+    """Read a call. Its parsed arguments are in `tool_calls`; a streamed block has only their text."""
     extras = get_object(block, "extras")
     call_id = get_text(block, "call_id") or get_text(block, "id")
     parsed = calls.get(call_id, {}).get("args")

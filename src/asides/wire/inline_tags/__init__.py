@@ -30,8 +30,8 @@ never ends protects nothing, since the fence may be part of the thought.
 that its line does not match quotes nothing. It opens behind a blank or an opening bracket, and never closes before a
 word.
 
-*Blanks.* Blanks before and directly after a leading block are removed with it. A block of blanks is no block. All other
-blanks stay.
+*Blanks.* Blanks before and directly after a leading block are removed with it. A block of blanks does not count as a
+block. All other blanks stay.
 
 *Fragments.* Some servers close their tag after every chunk. So a block directly after another one of the same grammar
 that begins with a space continues its text, and so do those directly after it. Others are separate blocks.

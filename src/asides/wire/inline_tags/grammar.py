@@ -111,7 +111,7 @@ def read_as_thinking(_: str) -> Channel:
 
 
 class Grammar(msgspec.Struct, frozen=True, eq=False):
-    """The tags that set thinking apart inside text. Every phrase has a limited length."""
+    """The tags that mark thinking inside text. Every phrase has a limited length."""
 
     name: str
     open: tuple[Phrase, ...] = ()

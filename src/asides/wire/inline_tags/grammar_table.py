@@ -157,7 +157,7 @@ _DEFAULT = (
         ),
         # <|call|> stays: it ends a tool call, which stays complete for the parser of tool text.
         control=_literals("<|end|>", "<|return|>"),
-        # Prose that quotes <|end|> is no thought; only the start of the next message shows that one came before.
+        # A quoted <|end|> does not end a thought; only the start of the next message shows that one came before.
         orphan=_literals("<|end|><|start|>assistant"),
         nests=False,
         models=("gpt-oss",),

@@ -89,7 +89,7 @@ class QuoteEnd(NamedTuple):
     back: int = 0
     """The number of characters that it may need from before a text."""
     skip: int = 0
-    """How many of these only stand before the first that counts."""
+    """How many of these only precede the first that counts."""
 
 
 _HTML_END, _HTML_BLOCK_END = (
@@ -294,7 +294,7 @@ class TagScanner:
         return bool(self._line or self.tail)
 
     def fill(self, text: str) -> bool:
-        """Fill the buffer with the held text and this text; False while that is not enough to go on."""
+        """Fill the buffer with the held text and this text; False until that is enough to continue."""
         text = self.tail + text
         self.tail = ""
         if self._line:

@@ -125,7 +125,7 @@ class Splitter:
 
     @property
     def grammar(self) -> str:
-        """The name of the first grammar of which a tag counted; "" if none did."""
+        """The name of the first grammar with a tag that counted; "" if none did."""
         first = self._first_grammar or self._written
         return "" if first is None else first.name
 

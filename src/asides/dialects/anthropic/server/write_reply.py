@@ -57,7 +57,7 @@ _EMPTY_THINKING: Wire = {"type": "thinking", "thinking": "", "signature": ""}
 
 
 def write_error_headers(status: int, kind: str | None = None) -> dict[str, str]:  # noqa: ARG001 - the status decides
-    """Return the headers of an error: its own agent asks again after a refusal unless it is told not to."""
+    """Return the headers of an error: Anthropic's own agent retries refusals unless a header forbids it."""
     return {"x-should-retry": "false"} if status in _FINAL else {}
 
 

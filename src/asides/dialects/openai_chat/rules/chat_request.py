@@ -48,7 +48,7 @@ class ChatRequest:
 
     @property
     def template_switch(self) -> Any:
-        """Whether the chat template is asked to think; None if it is not told."""
+        """Whether the chat template is asked to think; None if it is not set."""
         enabled = self.get("chat_template_kwargs.enable_thinking")
         return self.get("chat_template_kwargs.thinking") if enabled is None else enabled
 

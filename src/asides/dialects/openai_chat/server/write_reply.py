@@ -178,7 +178,7 @@ class _Deltas:
         if self._at_start:
             self._blanks += text
             if not text or text.isspace():
-                return []  # a block of blanks is no thought, so they wait for more
+                return []  # a block of blanks does not count as a thought: hold them until more arrives
             text = self._blanks
             self._at_start = False
             self._has_thought = True

@@ -73,7 +73,7 @@ class ResponsesWriter(ReplyWriter):
         """All items with their blocks, in order."""
         self._open: OutputItem | None = None
         self._unfinished: list[OutputItem] = []
-        """Calls whose arguments may go on after the next item has begun."""
+        """Calls whose arguments may continue after the next item has begun."""
         self._namespaces: dict[int, str] = {}
         self._number = 0
         self._begun = False
@@ -122,7 +122,7 @@ class ResponsesWriter(ReplyWriter):
         return written
 
     def _leave_item(self) -> list[bytes]:
-        """End the open item, unless it is a call that may go on."""
+        """End the open item, unless it is a call that may continue."""
         item = self._open
         if item is not None and self._stream and item.can_go_on():
             self._unfinished.append(item)
