@@ -59,10 +59,7 @@ class Events(Generic[Item]):
         return self._driver.state.call.policy.visibility
 
     def close(self) -> None:
-        """Close the connection immediately, from any thread. `partial` keeps what had arrived.
-
-        If the event loop of the stream is already closed, this closes the socket without awaiting anything.
-        """
+        """Close the connection immediately, from any thread. `partial` keeps what had arrived."""
         self._driver.close()
         if (response := self._driver.response) is not None:
             response.close()
