@@ -68,7 +68,7 @@ def compute_fingerprint(content: bytes) -> str:
 
 
 def read_lines(file: Iterable[bytes], name: str, *, is_text: bool = False) -> Iterator[Question]:
-    """The questions of a file, read as they are taken. Raises a ConfigError that names the line."""
+    """Read the questions of a file lazily. Raises a ConfigError that names the line."""
     return _read_numbered(file, name, is_text, None)
 
 

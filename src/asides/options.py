@@ -321,7 +321,7 @@ def reject_unknown(options: Options, caller: str = "ask() and stream()", more: C
 
 
 def suggest_option(name: str, known: Collection[str]) -> str:
-    """The option that an unknown name probably means; the list of all options where none is near."""
+    """The option that an unknown name probably means; the list of all options if none is similar."""
     meant = _ELSEWHERE.get(name, name)
     if meant == "prompt":
         return "the messages are the second argument, as in ask(model, messages)."

@@ -98,7 +98,7 @@ class GatewayTable(MaskedStruct, frozen=True, kw_only=True):
     key_grace_seconds: Annotated[float, msgspec.Meta(ge=0)] = 3600.0
     """How long keys of the database stay valid while it does not answer."""
     summary_days: Annotated[int, msgspec.Meta(ge=0, le=36_500)] = 30
-    """How long the figures of each request are kept in the database, without content; 0: not at all."""
+    """How many days the metrics of each request are kept in the database, without content; 0: not at all."""
     shown_models: tuple[str, ...] = ()
     """Patterns of the models that lists show, as provider:model, such as "groq:*"; (): all that the keys can use."""
     page: bool = True
@@ -118,7 +118,7 @@ class GatewayTable(MaskedStruct, frozen=True, kw_only=True):
     ping_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
     """After so much silence a stream gets a ping."""
     drain_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
-    """How long replies under way may take to end after SIGTERM."""
+    """How long open replies may take to end after SIGTERM."""
     telemetry: bool = True
     """Send spans and metrics, where a variable of OpenTelemetry names a collector."""
     telemetry_content: bool = False
@@ -178,7 +178,7 @@ class Settings(MaskedStruct, frozen=True, kw_only=True):
     visibility: Visibility = Visibility()
     """What each place may see of thinking, at most."""
     gateway: GatewayTable = GatewayTable()
-    """What `asides serve` does where no argument says otherwise."""
+    """Defaults of `asides serve`."""
     mcp: tuple[McpTable, ...] = ()
     """The user's MCP servers, from [mcp.NAME]."""
     files: tuple[str, ...] = ()
@@ -338,7 +338,7 @@ def _name_variable(setting: str) -> str:
 
 
 def _report_unknown_variables(environ: Mapping[str, str]) -> list[Notice]:
-    """A notice for each variable that begins like ours and is none."""
+    """A notice for each unknown ASIDES_ variable."""
     known = {_name_variable(name) for name in SETTINGS}
     notices: list[Notice] = []
     for name in environ:

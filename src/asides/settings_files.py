@@ -72,7 +72,7 @@ def find_config_folder(environ: Mapping[str, str]) -> Path | None:
 def read_files(
     environ: Mapping[str, str], files: Sequence[str | Path] | None, trusts: Trusts | None
 ) -> Iterator[SettingsFile]:
-    """Read the files that are named, or else those that are found, in order of precedence."""
+    """Read the named files, or else the found ones, in order of precedence."""
     is_named = files is not None or bool(environ.get(FILE_VARIABLE, "").strip())
     paths = find_config_files(environ) if files is None else tuple(map(Path, files))
     for path in paths:

@@ -38,7 +38,7 @@ Approvals: TypeAlias = Approval | tuple[tuple[str, Approval], ...]
 
 
 class ConversationLike(HasMessages, Protocol):
-    """The conversation of a run: the run reads its messages at the beginning and adds each step when it is over."""
+    """The conversation of a run: the run reads its messages at the start and adds each finished step."""
 
     def extend(self, messages: Sequence[Message], /, *, usage: Usage | None = None) -> object:
         """Add messages, and their usage."""

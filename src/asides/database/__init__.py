@@ -64,7 +64,7 @@ class QueryResult(NamedTuple):
 
     @property
     def first(self) -> tuple[Any, ...] | None:
-        """The first row; None if there is none."""
+        """The first row, or None."""
         return self.rows[0] if self.rows else None
 
 

@@ -212,7 +212,7 @@ def _lock(connection: Connection, url: str, patience: float) -> None:
                 "Wait for it and try again, or look in pg_stat_activity for what it waits for."
             )
         time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
-    # Changing a table waits for the transactions that use it. One that never ends must not block it for ever.
+    # Changing a table waits for the transactions that use it. One that never ends must not block it endlessly.
     milliseconds = max(1, int(patience * 1000))
     connection.execute(cast("Any", f"SET LOCAL lock_timeout = {milliseconds}"))
 

@@ -1,4 +1,4 @@
-"""The attempts to run work on PostgreSQL: which errors are worth another one, and what is raised for the others."""
+"""The attempts to run work on PostgreSQL: which errors are retried, and what is raised for the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Attempts:
         return 0.002 * float(2**self._count)
 
     def raise_final(self, problem: Exception) -> None:
-        """Raise the error for the caller, unless the work is worth another attempt."""
+        """Raise the error for the caller, unless the work can be retried."""
         self._count += 1
         if isinstance(problem, UnicodeEncodeError):
             raise StoreError(

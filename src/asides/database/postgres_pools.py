@@ -40,7 +40,7 @@ class Greeting(NamedTuple):
 
     def write(self, number: int) -> Any:
         """The statement, for a connection with this number."""
-        # A pooler gives its clients numbers of its own, not those of the server's processes.
+        # A pooler reports its own process numbers instead of the server's.
         is_pooled = f"pg_backend_pid() <> {number}" if self.has_pooler is None else str(self.has_pooler).lower()
         # Behind a pooler, the begin of a transaction names it.
         isolation = f"set_config('default_transaction_isolation', 'read committed', {is_pooled})"
@@ -220,7 +220,7 @@ async def take_connection_async(pool: AsyncPool, outage: Outage, deadline: float
 def _check_wait(pool: ThreadPool | AsyncPool, outage: Outage, began: float, deadline: float) -> None:
     """Raise StoreUnavailable if waiting longer for a connection is useless."""
     if outage.is_full(began) and pool.get_stats()["pool_size"]:
-        # Those that are in use come back.
+        # Connections in use return later.
         if time.monotonic() >= deadline:
             raise outage.build_full_error()
         return

@@ -19,7 +19,7 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 class PostgresUrl(NamedTuple):
-    """A URL as libpq reads it, and what it says of a pooler before the server."""
+    """A URL in libpq's form, and its setting for a pooler."""
 
     conninfo: str
     has_pooler: bool | None

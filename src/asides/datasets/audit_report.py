@@ -18,7 +18,7 @@ class FileReport(msgspec.Struct):
     left: int = 0
     """What a cleaned copy still holds."""
     mentions: int = 0
-    """Opening tags behind the beginning of an answer, which count as part of it."""
+    """Opening tags after the start of an answer, which count as part of it."""
     unread: int = 0
     """Rows that could not be checked."""
     problems: list[tuple[int, str]] = []

@@ -68,7 +68,7 @@ class StreamJoiner:
         return found
 
     def finish(self) -> list[tuple[FoundPlace, int]]:
-        """Return what is found in streams without an end: the file is over."""
+        """Return the findings of unfinished streams at the end of the file."""
         found = [each for stream in self._streams.values() for each in stream.finish()]
         self._streams = {}
         return found

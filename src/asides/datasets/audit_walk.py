@@ -235,7 +235,7 @@ class _Walk:
             cleaned = self._walk_encoded(text, scope, _Place(place, "stringValue"))
             return value if cleaned is text else {**value, "stringValue": cleaned}
         plain = _read_any_value(value)
-        if plain is not value:  # Otherwise it has no text, or is not a value of OTLP.
+        if plain is not value:  # Else it has no text, or is not an OTLP value.
             cleaned = self.walk(plain, scope._replace(depth=scope.depth + 1), place)
             if cleaned is not plain:
                 return cast("_Object", _write_any_value(cleaned))

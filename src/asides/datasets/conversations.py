@@ -112,7 +112,7 @@ def read_conversation(value: object) -> tuple[Message, ...]:
 
 
 def _parse(value: object) -> object:
-    """The JSON in a text; other texts as they are. Raises FormatError."""
+    """The JSON in a text; other texts unchanged. Raises FormatError."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
@@ -185,7 +185,7 @@ def separate_messages(messages: tuple[Message, ...], settings: TagSettings) -> t
 
 
 def _join_turns(messages: Sequence[Message]) -> list[Message]:
-    """The messages, with those of the model in a row as one."""
+    """The messages, with consecutive assistant messages joined."""
     joined: list[Message] = []
     for message in messages:
         if joined and message.role == "assistant" == joined[-1].role:

@@ -388,7 +388,7 @@ _GZIP_LEVEL = 4
 
 @contextmanager
 def _open_output(path: str, size: int, compression: Compression) -> Generator[_OutputFile]:
-    """Open a file to write behind its first `size` bytes; what is there beyond them is dropped."""
+    """Open a file to append after its first `size` bytes; the rest is truncated."""
     if path == STDIN:
         yield _OutputFile(sys.stdout.buffer, "")
         return

@@ -85,7 +85,7 @@ class Group(msgspec.Struct):
         return self.thinking.total / total if total else 0.0
 
     def to_report(self) -> dict[str, Any]:
-        """The figures as JSON."""
+        """The statistics as JSON."""
         return {
             "rows": self.rows,
             "with_thinking": self.thinking.count,
@@ -153,7 +153,7 @@ class Stats(msgspec.Struct):
         return _sum_by(self, 1)
 
     def to_report(self) -> dict[str, Any]:
-        """The figures as JSON: of all rows, and of each model and day."""
+        """The statistics as JSON: of all rows, and of each model and day."""
         rows = [{"model": model, "day": day, **group.to_report()} for model, day, group in sorted(self, key=_get_names)]
         return {"all": self.sum().to_report(), "groups": rows}
 

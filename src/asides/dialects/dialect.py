@@ -108,7 +108,7 @@ class DialectFacts(msgspec.Struct, frozen=True):
     forbids_calls: bool = True
     """Whether a request with tools can forbid calls (tool_choice "none")."""
     joins_turns: bool = False
-    """Two messages of the model in a row are one on the wire, whose thoughts then are not those of one reply."""
+    """Consecutive assistant messages are joined on the wire, so a message may have thoughts of several replies."""
     effort_updates: bool = False
     """Whether it has messages that change the effort inside a conversation."""
     returns_call_ids: bool = True
@@ -116,7 +116,7 @@ class DialectFacts(msgspec.Struct, frozen=True):
     reply_paths: tuple[str, ...] = ()
     """The ends of the paths for a reply. (A third-party dialect has them as an attribute of its own.)"""
     path_mark: str = ""
-    """A pattern of its other paths, which are not those of any other dialect."""
+    """A pattern of its other paths, which no other dialect uses."""
     request_fields: tuple[str, ...] = ()
     """The fields of a request, as its hosts spell them."""
     untranslatable: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ class Dialect(Protocol):
         ...
 
     def read_models(self, body: bytes) -> ModelPage:
-        """Read a page of the list. Raises ProtocolError if the body holds none."""
+        """Read a page of the list. Raises ProtocolError if the body is not one."""
         ...
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:

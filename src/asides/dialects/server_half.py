@@ -41,10 +41,10 @@ from asides.values.usage import Usage
 Value = TypeVar("Value")
 
 ContentEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSealed | RefusalDelta | PartArrived
-"""The events that belong to a block. Each writer has a case for every one of them; commentary has its own method."""
+"""The events of blocks. Each writer has a case for each of them; commentary has its own method."""
 
 
-# The seal with the citations of a text, in every dialect that has them; each has its own form of them.
+# The kind of the seal with a text's citations, in every dialect with citations; the form depends on the dialect.
 _CITATIONS = "citations"
 # The servers that say what they take stop at about a hundred.
 _MAX_LEVELS = 100
@@ -79,7 +79,7 @@ class RequestFields:
         return cls(document)
 
     def keep(self, dialect: str) -> Self:
-        """Remember the fields as they are now, as the source of the prompt that is read from them."""
+        """Save the current fields as the source of the prompt that is read from them."""
         self._source = keep_request(dialect, self.remaining)
         return self
 
@@ -104,7 +104,7 @@ class RequestFields:
             raise ConfigError(f"{self._path}{name}: {problem}.") from None
 
     def take_model(self) -> str:
-        """Take the model's name out. Raises ConfigError if there is none."""
+        """Remove and return the model's name. Raises ConfigError if it is missing."""
         model = self.take("model", str)
         if not model:
             raise ConfigError("model is missing.")
@@ -177,7 +177,7 @@ def _is_deep(document: Any) -> bool:
 
 
 class CallerTool(msgspec.Struct, frozen=True):
-    """A tool as the caller knows it, where a provider was sent another name for it."""
+    """The caller's version of a tool that was sent to the provider under another name."""
 
     name: str
     namespace: str = ""
@@ -193,7 +193,7 @@ class ReplyWriter:
     """
 
     parts: tuple[type, ...] = (ServerTool, UnknownPart)
-    """The parts that come whole which this dialect can write."""
+    """The kinds of complete parts that this dialect can write."""
     ping = b""
     """What a server sends while the model is silent. b"": the dialect has nothing for it."""
     id_prefix = ""
@@ -216,7 +216,7 @@ class ReplyWriter:
         self._is_foreign = False
         self._tools: Mapping[str, CallerTool] = {}
         self._free_text: _FreeText | None = None
-        """The call under way whose arguments are unwrapped."""
+        """The open call whose arguments are being unwrapped."""
 
     def serve(self, request: ServedRequest, tools: Mapping[str, CallerTool], *, foreign: bool) -> None:
         """Write for the client of this request, before any event: with the names of its tools, and every field that

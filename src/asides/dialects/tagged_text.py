@@ -13,7 +13,7 @@ from asides.wire.inline_tags import Channel, Piece, Splitter, StartsInside, begi
 SEGMENTS = 1_000
 """The distance between the first blocks of two texts: each text needs a block for every segment that tags make."""
 
-# Segment numbers besides those of the splitter, which begin at 0.
+# Segment numbers for other uses; the splitter's begin at 0.
 _PLAIN = -1
 _FRAGMENT = -2
 

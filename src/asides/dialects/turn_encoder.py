@@ -58,11 +58,11 @@ class BlockFormat(msgspec.Struct, frozen=True):
     merges: tuple[str, ...] = ("user",)
     """The roles whose turns in a row become one."""
     system_turn: str = ""
-    """The kind of a turn with words of the system inside the conversation; "" = there is none."""
+    """The kind of a turn with system text inside the conversation; "" = not supported."""
     own_ids: re.Pattern[str] | None = None
     """More ids of calls that go back where they were read in this dialect."""
     effort_change: Callable[[str], Wire] | None = None
-    """Encodes a change of the effort, the one block of a system turn; None: there is none."""
+    """Encodes a change of the effort as the only block of a system turn; None: not supported."""
 
 
 class EncodedTurns(msgspec.Struct):

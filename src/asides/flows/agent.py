@@ -83,7 +83,7 @@ class Run(Generic[Output]):
         self.outcome: RunOutcome = "cancelled"
         self._config = config
         self._messages: tuple[Message, ...] = call.prompt.messages
-        """The messages of the prompt, then those that this run made."""
+        """The messages of the prompt, then those of this run."""
         self._call_ids = CallIds(self._messages)
         self._has_replies = False
         self._is_paired = False
@@ -136,7 +136,7 @@ class Run(Generic[Output]):
         self._save_new()
 
     def _find_unfinished(self) -> tuple[list[Step], list[Step], tuple[Message, ...]]:
-        """The steps whose reply is whole, the one whose reply is not, and the messages that are not added yet."""
+        """The steps with a complete reply, the one with an incomplete reply, and the messages not added yet."""
         done = self._done
         if self._exchange is not None and (partial := self._exchange.partial) is not None:
             partial = self._call_ids.make_unique(partial)
@@ -285,7 +285,7 @@ class Run(Generic[Output]):
         if self._done:
             last = self._done[-1].reply
             if prompt.tool_choice not in (None, "none"):
-                # The model has called the tool that was forced. Forced again, it would call it for ever.
+                # The model has called the forced tool. Forced again, it would call it endlessly.
                 changes["tool_choice"] = "auto"
             if prompt.state.previous_response_id is not None and last.stored and last.id:
                 changes["state"] = msgspec.structs.replace(prompt.state, previous_response_id=last.id)

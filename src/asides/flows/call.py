@@ -37,7 +37,7 @@ _log = logging.getLogger("asides")
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How a call is carried out: timeouts, retries and the like. Nothing of it is sent."""
+    """How a call is carried out: timeouts, retries and the like. It is never sent."""
 
     timeout: Timeout = Timeout()
     retries: int = 2
@@ -198,7 +198,7 @@ def fit_compaction(
 
 POLICY_OPTIONS = OPTIONS & frozenset(Policy.__struct_fields__)
 _PLAIN_OPTIONS = POLICY_OPTIONS - {"reply_limits", "timeout", "recover"}
-"""Options that are fields of a policy as they are."""
+"""Options that become fields of a policy unchanged."""
 
 
 def read_policy(given: CallOptions) -> Policy:

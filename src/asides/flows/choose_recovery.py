@@ -65,7 +65,7 @@ def _is_cut(reply: Reply, expected: ExpectedOutput) -> bool:
 
 
 def find_limit(policy: RecoverPolicy, requests: int, so_far: Reply) -> Notice | None:
-    """The limit that allows no further request; None if there is none. `so_far` has the usage of all attempts."""
+    """The limit that forbids a further request, or None. `so_far` has the usage of all attempts."""
     usage = so_far.usage
     tokens = usage.total if usage.total is not None else (usage.input or 0) + (usage.output or 0)
     if requests >= policy.max_requests:
@@ -173,7 +173,7 @@ def _lower_effort(sent: Prompt, rule: ModelRule, need: Need) -> tuple[dict[str, 
 
 
 def find_less_thinking(thinking: Thinking, rule: ModelRule) -> Thinking | None:
-    """The next lower amount of thinking that the model takes; off where it can stop; None where there is none."""
+    """The next lower amount of thinking that the model accepts; off if it can stop; None if there is none."""
     if rule.thinking == "never" or thinking.mode in ("off", "between_tools"):
         return None
     if thinking.budget is not None:

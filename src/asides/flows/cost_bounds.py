@@ -1,4 +1,4 @@
-"""What a request takes before it is sent: an estimate of its tokens, rather too high, and the most that it can cost.
+"""What a request takes before it is sent: a high estimate of its tokens, and the upper bound of its cost.
 
 Limits of cost reserve it: those of a gateway's keys, and those of batches.
 """
@@ -86,7 +86,7 @@ def find_output_limit(max_tokens: int | None, target: Target) -> int | None:
 
 
 def find_most_output(prompt: Prompt, target: Target) -> int:
-    """The tokens to reserve for a reply: as the request says; otherwise the limit of the model, or of ours if less."""
+    """The tokens to reserve for a reply: the request's limit, otherwise the lower of the model's limit and ours."""
     limit = find_output_limit(prompt.max_tokens, target) or MOST_OUTPUT
     return limit if _is_limit(prompt.max_tokens) else min(limit, MOST_OUTPUT)
 

@@ -104,7 +104,7 @@ class ResponseReader:
         self._left = sys.maxsize if limits.reply_bytes is None else limits.reply_bytes
         if hasattr(decoder, "max_documents"):  # optional, like `done`
             decoder.max_documents = sys.maxsize if limits.events is None else limits.events  # pyright: ignore[reportAttributeAccessIssue]
-        self._packed: PackedDocuments | None = None  # the documents before those that the decoder still has
+        self._packed: PackedDocuments | None = None  # the documents before those still in the decoder
         self._most_unpacked = FEW_UNPACKED
         self._fields = fields or {}
         self._off = off
@@ -146,7 +146,7 @@ class ResponseReader:
 
     @property
     def continuation(self) -> Mapping[str, Any] | None:
-        """The fields of the request that continues the reply; None where it is over."""
+        """The fields of the request that continues the reply; None if the reply is complete."""
         return None if self.decoder.failure is not None else getattr(self.decoder, "continuation", None)
 
     def end_body(self) -> list[Event]:
@@ -299,7 +299,7 @@ class Exchange:
         self.emitted = False
         """Whether the caller got an event. After that nothing is retried or repaired."""
         self.is_planned = verbatim is None
-        """Whether the request under way was planned; False while it is the verbatim one."""
+        """Whether the current request was planned; False while it is the verbatim one."""
         self.decisions: tuple[Decision, ...] = ()
         """What the plan of the last request decided about earlier turns."""
 
@@ -415,7 +415,7 @@ class Exchange:
         return self._healer.repair(error, sent, may_retry=may_retry)
 
     def _wait_before_next(self, attempt: int, head: Head, error: AsidesError) -> float:
-        """The seconds until the next attempt. Raises the error when there is none."""
+        """The seconds until the next attempt. Raises the error if there is none."""
         if self.emitted:
             raise error
         return wait_before_next(error, head, attempt, self._call.policy, self._jitter(), self._call.key)
@@ -452,7 +452,7 @@ class Exchange:
             if not data and more is None:
                 events = [*events, *reader.finish(lost)]
             if not self.emitted and sent.has_state:
-                # A stream may begin before the server has read what goes back: until it says something, it may refuse.
+                # A stream may begin before the server has checked the history, and may still refuse before content.
                 events = held = [*held, *events]
                 if data and not has_content(events):
                     events = []

@@ -213,7 +213,7 @@ def _is_same_model(one: Call, other: Call) -> bool:
 
 
 def _report_failure(model: str, error: AsidesError, then: str) -> Notice:
-    """The notice of a model that did not answer. It holds no words of the server."""
+    """The notice of a model that did not answer, without the server's words."""
     what = "has no API key" if isinstance(error, MissingKey) else f"failed with {type(error).__name__}"
     status = getattr(error, "status", None)
     return Notice("fell_back", f"{model} {what}{f' ({status})' if status else ''}", "model", model, then)
@@ -254,7 +254,7 @@ class ExchangeInOrder:
 
     @property
     def call(self) -> Call:
-        """The call under way, or the one that answered."""
+        """The current call, or the one that answered."""
         return self._calls[self._place]
 
     @property
@@ -264,7 +264,7 @@ class ExchangeInOrder:
 
     @property
     def emitted(self) -> bool:
-        """Whether the caller got an event. After that no other model is asked."""
+        """Whether the caller got an event. After that there is no fallback."""
         return self._begun is not None and self._begun.emitted
 
     @property

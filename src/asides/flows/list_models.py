@@ -25,7 +25,7 @@ from asides.values.model_info import ModelInfo, ModelPage
 
 _log = logging.getLogger("asides")
 
-# Far beyond any real list, so that a server whose list never ends is not followed for ever.
+# Far beyond any real list; bounds a server whose list never ends.
 _MAX_PAGES = 1000
 
 

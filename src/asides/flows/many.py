@@ -97,7 +97,7 @@ class OpenQuestions:
         self._is_exhausted = True
 
     def fail(self, problem: BaseException) -> None:
-        """Take no more questions. The problem is raised when those under way have ended, so that no reply is lost."""
+        """Take no more questions. The problem is raised after the open ones have ended, so that no reply is lost."""
         if self._problem is None:
             self._problem = problem
 

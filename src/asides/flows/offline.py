@@ -186,7 +186,7 @@ def _find_speaker(name: str) -> Provider:
 
 
 def _split_body(body: object) -> Iterator[bytes]:
-    """The body in non-empty pieces, since an empty one means the end; none is large, so that memory stays small."""
+    """The body in non-empty pieces, since an empty one means the end; small ones, to limit memory."""
     pieces = body
     if isinstance(pieces, str):
         pieces = pieces.encode("utf-8", "surrogatepass")
@@ -345,7 +345,7 @@ def explain_call(call: Call, before: SentBefore | None = None) -> Explanation:
 
 
 def _hide_query(url: str) -> str:
-    """Return the address with the values of its query hidden, except those that are known to be harmless."""
+    """Return the address with its query values hidden, except known harmless ones."""
     address, mark, query = url.partition("?")
     pairs = (pair.partition("=") for pair in query.split("&"))
     hidden = "&".join(

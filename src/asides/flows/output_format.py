@@ -102,7 +102,7 @@ class OutputFormat(Generic[Output]):
         return ReactExchange(call, keeps_objects=self._config.output_type is not None or call.prompt.output is not None)
 
     def find_calls(self, reply: Reply) -> tuple[ToolCall, ...]:
-        """The calls of a reply that must run: not the one that carries the answer, and none that cannot be parsed."""
+        """The calls of a reply that must run: without the one with the answer, and without unparsable ones."""
         if self._config.mode == "react":
             self._problem = find_problem(reply, self._call.prompt.tools)
             if self._problem is not None:

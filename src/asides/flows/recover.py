@@ -228,7 +228,7 @@ class RecoveringExchange:
                     except TransportError as problem:
                         error = problem
                 step = advance(flow, value, error)
-            # A refusal of any attempt is worth remembering.
+            # Remember the refusals of every attempt.
             self._learned += [each for each in step.result.learned if each not in self._learned]
             return step.result
         finally:

@@ -112,7 +112,7 @@ def clean_error(error: AsidesError, target: Target, key: Secret | None, prompt: 
 
 
 def _hold_secrets(documents: Iterable[bytes], redact: Redact) -> bool:
-    """Whether there is something to redact. Almost never, and documents that stay as they are stay compressed."""
+    """Whether there is something to redact. Almost never is, and unchanged documents stay compressed."""
     rest = iter(documents)
     while joined := b"\n".join(islice(rest, 512)):
         if redact_bytes(joined, redact) != joined:

@@ -46,7 +46,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Something that a flow asks its driver for."""
+    """A request of a flow to its driver."""
 
 
 class Open(Step, frozen=True):

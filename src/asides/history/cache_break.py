@@ -277,7 +277,7 @@ _POINT = "cachePoint"
 
 
 def drop_marks(value: Any) -> Any:
-    """Remove cache breakpoints, and write content that is one text as that text: no difference for a cache."""
+    """Remove cache breakpoints, and write content that is one text as that text: caches ignore these differences."""
     if isinstance(value, dict):
         fields = {name: drop_marks(inner) for name, inner in value.items() if name != _MARK}
         match fields.get("content"):
@@ -292,7 +292,7 @@ def drop_marks(value: Any) -> Any:
 
 
 def find_difference(old: Any, new: Any, *, may_grow: bool = False) -> str | None:
-    """The path of the first difference; None if there is none. With `may_grow`, lists may have more at their end."""
+    """The path of the first difference, or None. With `may_grow`, lists may have more items at their end."""
     if old == new:
         return None
     if may_grow and isinstance(old, dict) and isinstance(new, dict) and isinstance(old.get("content"), str):

@@ -39,7 +39,7 @@ def finish_turn(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Messag
 
 
 def _drop_unfinished(parts: tuple[Part, ...]) -> list[Part]:
-    """Drop the parts that are not finished and of no use when cut."""
+    """Drop unfinished parts that are useless when cut."""
     end = len(parts)
     while end and isinstance(parts[end - 1], ToolCall):
         end -= 1

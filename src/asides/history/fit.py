@@ -211,13 +211,13 @@ def _fill(message: Message, *, is_last: bool) -> list[Message]:
         elif not (isinstance(part, (Text, Commentary)) and not part.text.strip()):
             parts.append(part)
     if message.role == "assistant" and not any(isinstance(part, (Text, ToolCall)) for part in parts):
-        # A refusal is not content here, and a turn that only thought says nothing. The last one may be continued.
+        # A refusal does not count as content here, nor does a turn with only thinking. The last one may be continued.
         parts = [Text(part.text) if isinstance(part, Refusal) and part.text.strip() else part for part in parts]
         if not is_last and all(isinstance(part, (Thought, Refusal)) for part in parts):
             return []
     if parts:
         return [message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts))]
-    # A blank turn of the model says nothing. One of the user may be the question.
+    # A blank assistant turn has no meaning. A blank user turn may be the question.
     return [] if message.role == "assistant" else [msgspec.structs.replace(message, parts=(Text(BLANK),))]
 
 

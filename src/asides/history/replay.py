@@ -144,7 +144,7 @@ class _Replayer:
         return parts
 
     def _takes_refusals(self, message: Message) -> bool:
-        """Whether the host takes the refusals of a message back: its row says so, or the caller wrote them."""
+        """Whether the host accepts the refusals of a message: its row says so, or the caller wrote them."""
         quirks = self._target.quirks
         if quirks.returns_refusals:
             return True
@@ -279,7 +279,7 @@ def add_stand_ins(prompt: Prompt, target: Target, notices: list[Notice]) -> Prom
     if all(map(is_, messages, prompt.messages)):
         return prompt
     if learned is not None:
-        # Hosts whose row says so always get it, without a notice.
+        # Hosts whose row demands it always get it, without a notice.
         notices.append(Notice("thinking_stand_in", "a stand-in was sent for thinking that is gone", "messages"))
     return msgspec.structs.replace(prompt, messages=messages)
 
@@ -328,7 +328,7 @@ def _drop_from(prompt: Prompt, numbers: Iterable[int], detail: str, notices: lis
 
 
 def _keep_filled(prompt: Prompt, messages: Sequence[Message]) -> Prompt:
-    """The prompt with these messages, without those of the model that were nothing but thinking."""
+    """The prompt with these messages, without assistant messages that had only thinking."""
     kept = tuple(message for message in messages if message.parts or message.role != "assistant")
     return msgspec.structs.replace(prompt, messages=kept)
 

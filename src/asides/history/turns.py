@@ -114,7 +114,7 @@ def find_open_turn(messages: Sequence[Message]) -> int:
 
 
 def has_open_thoughts(messages: Sequence[Message]) -> bool:
-    """Whether a turn under way has thoughts that go back."""
+    """Whether an unfinished turn has thoughts that are sent back."""
     return any(map(has_thoughts, messages[find_open_turn(messages) :]))
 
 

@@ -34,7 +34,7 @@ class FoundReply(msgspec.Struct, frozen=True):
 
 
 def find_reply(obj: Any) -> FoundReply:
-    """The response in an object, a dict or a list of them. Raises ConfigError if there is none."""
+    """The response in an object, a dict or a list of them. Raises ConfigError if none is found."""
     if isinstance(obj, Message):
         raise ConfigError("this is a message of asides already. Use it as it is, or its .parts.")
     if isinstance(obj, (str, bytes, bytearray, memoryview)):

@@ -322,7 +322,7 @@ def read_key(value: str, provider: Provider, where: str) -> Secret:
             f"the API key for {provider.name} (from {where}) holds a blank, a line break or a character that "
             "no key has. Copy it again."
         )
-    # A token of Azure AD is a JWT, and a key of Azure is none: it has no dots.
+    # A token of Azure AD is a JWT; an Azure key is not, since it has no dots.
     return BearerToken(key) if provider.cloud == "azure-ad" and re.fullmatch(_JWT, key) else Secret(key)
 
 

@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 DEPTH = 20
-"""So many levels are opened, objects and texts alike: wrappers inside each other have two or three levels each."""
+"""Maximum nesting of objects and texts: nested wrappers have two or three levels each."""
 PAGE = "page"
 """The code of a message without text: a web page, as proxies and load balancers send."""
 _MAX_MESSAGES = 16
 _MAX_ITEMS = 8
 _MAX_OBJECTS = 3
-"""Of one text so many objects are read."""
+"""Maximum number of objects read from one text."""
 _LONGEST_BODY = 64 * 1024
 _LONGEST_REPR = 16 * 1024
 _LONGEST_TEXT = 5000
@@ -206,7 +206,7 @@ def _read_text(text: str, code: str, param: str, depth: int, found: list[ErrorMe
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON; None if it is none."""
+    """Parse JSON; None if it is invalid."""
     if text[0] not in '{["':
         return None
     try:

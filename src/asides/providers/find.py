@@ -33,7 +33,7 @@ Query = tuple[tuple[str, str], ...]
 
 
 def _refuse_address(problem: str) -> ConfigError:
-    """The error of a provider whose configured address is missing, or no address."""
+    """The error of a provider whose configured address is missing or invalid."""
     error = ConfigError(problem)
     error.concerns_address = True
     return error
@@ -118,14 +118,14 @@ def _index_our_rows() -> dict[str, Provider]:
 
 
 def find_row(name: str, rows: Sequence[Provider]) -> Provider | None:
-    """The row with this name or alias; None where there is none."""
+    """The row with this name or alias, or None."""
     key = normalise_name(name)
     if not key:
         return None
     return (_index_rows(rows).get(key) if rows else None) or _index_our_rows().get(key)
 
 
-# The rows of settings are the same for many calls. Stored with them, so that no other object takes their id.
+# Rows of settings are shared by many calls. Stored with the index, so that their ids are not reused.
 _INDEXES: dict[int, tuple[Sequence[Provider], dict[str, Provider]]] = {}
 _MAX_INDEXES = 64
 
@@ -344,7 +344,7 @@ def _matches_host(given: str, own: str) -> bool:
     return re.fullmatch(pattern, given) is not None
 
 
-# Rows and rules for foreign addresses, each made once. Stored with their sources, so that no other object takes an id.
+# Rows and rules for foreign addresses, each made once. Stored with their sources, so that ids are not reused.
 _FOREIGN_ROWS: dict[int, tuple[Provider, Provider]] = {}
 _FOREIGN_RULES: dict[tuple[int, ...], tuple[tuple[ModelRule, ...], ModelRule]] = {}
 _MAX_FOREIGN = 1024

@@ -43,7 +43,7 @@ _MAX_FACTS = 64
 _MAX_REFUSED = 1024
 
 MEMORY: OrderedDict[tuple[str, str], tuple[Learned, ...]] = OrderedDict()
-"""The facts of the process, for each address and account."""
+"""Facts learned by this process, by address and account."""
 
 
 def remember(learned: Learned) -> None:

@@ -60,7 +60,7 @@ LAUNCH_URL = "http://started-on-demand.localhost"
 
 
 class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The facts of the models that match a pattern. The first matching rule counts."""
+    """Facts about the models that match a pattern. The first matching rule counts."""
 
     models: str = "*"
     """A glob over the model name, in lower case."""
@@ -122,7 +122,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     prefix_bound_since: str = ""
     """The day from which on new accounts have that checked; "" = every account."""
     reads: tuple[str, ...] = ()
-    """Other models, as globs, whose seals it reads."""
+    """Globs of other models whose seals it can read."""
     account_bound: bool | None = None
     """Whether its seals are valid only in the account that made them; None = as the host."""
     prefill: Literal["yes", "without_thinking", "never"] = "yes"
@@ -299,7 +299,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         path = _OWN_PATHS.get(self.dialect)
         if path is not None and self.quirks.path == _CHAT_PATH:
-            # The row says nothing about it, so that the dialect does.
+            # Unset in the row: the dialect decides.
             msgspec.structs.force_setattr(self, "quirks", msgspec.structs.replace(self.quirks, path=path))
 
     def __repr__(self) -> str:  # Its query and its headers may hold keys.
@@ -327,7 +327,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             found = next((rule for rule in self.models if fits_glob(name, rule.models)), _ANY_MODEL)
             if len(_FOUND) >= _MAX_FOUND:
                 _FOUND.clear()
-            # Stored with the rules, so that no other tuple can take their id.
+            # Stored with the rules, so that their id is not reused.
             known = _FOUND[key] = (self.models, found)
         return known[1]
 

@@ -201,7 +201,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Restrictions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a host refuses beyond its row. Only refusals teach it: `settle` fills it in, and rows cannot set it."""
+    """What a host refuses beyond its row. Learned from refusals: `settle` fills it in, and rows cannot set it."""
 
     summaries: bool = True
     """Whether it may be asked for summaries of reasoning."""

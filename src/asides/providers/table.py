@@ -621,7 +621,7 @@ def _routed(
         forced_tools=forced_tools,
         empty_thinking=empty_thinking,
         enforces=("one_reasoning_spelling", *upstream),
-        # Not every host behind the router parses them.
+        # Not every host of the router parses them.
         tags=tags or find_written_tags(models) or None,
         since="2026-06-25" if thinking == "optional" else "2026-07-25",
         source="openrouter.ai/docs/use-cases/reasoning-tokens"

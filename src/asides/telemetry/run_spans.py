@@ -54,7 +54,7 @@ class StepSpans:
         return step
 
     def close(self, attributes: Attributes) -> None:
-        """End the step under way, if there is one, and its tools."""
+        """End the current step, if any, and its tools."""
         self._tools.close()
         span, self._span, self.current.context = self._span, None, self._context
         if span is not None:

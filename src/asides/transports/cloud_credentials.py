@@ -110,7 +110,7 @@ def _describe(problem: Exception) -> str:
     kind, text = type(problem).__name__, str(problem)
     if "custom-process" in text:
         return f"raised {kind}"  # The output of a program of the user, which may be anything.
-    # A chain lists all that it tried. What is not set up says nothing.
+    # A chain lists everything it tried. Skip the sources that are not set up.
     lines = [line for line in text.splitlines() if not ("unavailable" in line or "https://" in line)]
     return f"says: {kind}: {quote_message(' '.join(lines))[:_LONGEST_QUOTE].rstrip('. ')}"
 

@@ -74,7 +74,7 @@ def _is_coroutine_function(function: object) -> bool:
 def _explain(key: KeySource, problem: Exception) -> AsidesError:
     if isinstance(problem, AsidesError):
         return problem
-    # Its message may hold the key, or a part of it. The cause has it for those who look.
+    # Its message may hold the key or a part of it, so only the cause has it.
     error = ConfigError(
         f"the function in api_key= for {key.provider.name} raised {type(problem).__name__}. See its cause."
     )

@@ -33,7 +33,7 @@ StepHandlers: TypeAlias = Mapping[type[Step], Callable[[Any], Result]]
 
 
 def find_handler(handlers: StepHandlers[Result], step: Step) -> Callable[[Any], Result]:
-    """The handler for this step. Raises TypeError if there is none."""
+    """The handler for this step. Raises TypeError if it is missing."""
     handler = handlers.get(type(step))
     if handler is None:
         raise TypeError(f"no handler for the step {type(step).__name__}. Pass one to the driver with handlers=.")
@@ -70,7 +70,7 @@ class FlowState(Generic[Whole]):
 
     @property
     def failure(self) -> AsidesError | None:
-        """The error that ended the flow. It shows no key, wherever it came from."""
+        """The error that ended the flow, with keys redacted."""
         return self._failure
 
     @failure.setter

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _CHECK_INTERVAL = 1.0
 # A timer that fires slightly too early must not spin.
 _SHORTEST_INTERVAL = 0.001
-# A fast server must not keep the other tasks of the loop from running.
+# A fast server must not starve the other tasks of the loop.
 _READS_BETWEEN_PAUSES = 16
 
 

@@ -211,7 +211,7 @@ class HttpExchange:
         self.wait_end = None if allowed is None else time.monotonic() + allowed
 
     def limit(self, seconds: float | None) -> float | None:
-        """These seconds, or the time left for the whole call if that is less. Raises TimeoutError if none is left."""
+        """The lower of these seconds and the time left for the whole call. Raises TimeoutError if none is left."""
         if self.deadline is None:
             return seconds
         left = self.deadline - time.monotonic()

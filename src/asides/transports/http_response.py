@@ -107,7 +107,7 @@ class HttpResponseReader:
         return self.take()
 
     def take(self) -> bytes | None:
-        """The next content; b"" at the end of the body, None as long as there is none. Raises when some is missing."""
+        """The next content; b"" at the end of the body, None if more bytes are needed. Raises if the body is cut."""
         pieces, decompressor, data, rounds = self._pieces, self._decompressor, b"", 0
         while not data and (pieces or (decompressor is not None and decompressor.has_more)):
             if decompressor is None or not decompressor.has_more:

@@ -100,7 +100,7 @@ class _Worker:
         return (self.deadline is not None and self.deadline <= time.monotonic()) or self._forks.is_in_child
 
     def give_up(self) -> JobOutcome:
-        """Stop waiting for a job that is over; return its outcome."""
+        """Stop waiting for a finished job; return its outcome."""
         self.abandon()
         if self._forks.is_in_child:
             return Raised(RuntimeError("the process was forked while the tool ran, and only its parent has the thread"))
@@ -109,7 +109,7 @@ class _Worker:
     def abandon(self) -> None:
         """Stop waiting for the job. What it awaits is cancelled; a blocking function runs to its end."""
         if self._forks.is_in_child:
-            return  # The lock may be held for ever, and the loop is the parent's.
+            return  # The lock may never be released, and the loop is the parent's.
         with self._lock:
             self._abandoned = True
             if self._task is not None:

@@ -51,7 +51,7 @@ def idle_timeout(host: str, timeout: Timeout, *, has_data: bool) -> IdleTimeout:
 
 
 def total_timeout(host: str, total: float | None) -> IdleTimeout:
-    """The time for the whole call is over."""
+    """The timeout of the whole call."""
     return IdleTimeout(
         f"{host} did not finish within the {_format_seconds(total)} that the whole call may take. Raise "
         "timeout=Timeout(total=…), or ask for less; .partial has what arrived."

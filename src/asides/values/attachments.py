@@ -209,7 +209,7 @@ def _find_picture_type(source: Source, data: bytes, given: str, *, is_plain: boo
     named = given or source.media_type
     if found is not None and not found.startswith("image/"):
         if named and not named.startswith("image/"):
-            return named  # as some hosts take other files: the caller says so
+            return named  # some hosts accept other files: the caller's type wins
         raise ConfigError(
             f"Image: no picture in {source.shown}, but {describe_kind(found)}. Use File in place of Image."
         )

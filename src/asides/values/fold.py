@@ -227,7 +227,7 @@ class Fold:
             block.joined += 1
 
     def _open_block(self, number: int, kind: _BlockKind) -> _Block:
-        """Return the block that the current event belongs to; a new one where there is none."""
+        """Return the block that the current event belongs to, or create it."""
         block = self._blocks.get(number)
         if block is None:
             block = self._blocks[number] = _Block(kind)

@@ -115,7 +115,7 @@ class Message(msgspec.Struct, JsonForm, frozen=True):
         return source if digest and source.digest == digest else None
 
     def digest_content(self) -> str:
-        """Return the digest of what the message says, which its source has while it is valid.
+        """Return the digest of the message's content. A valid source has the same digest.
 
         "" if JSON cannot hold that: arguments that contain themselves, or text with a lone surrogate.
         """
@@ -291,7 +291,7 @@ class Prompt(msgspec.Struct, frozen=True):
     cache: bool | str = False
     """Ask the provider to cache the beginning that requests share; a text is the lifetime."""
     source: RequestSource | None = None
-    """The fields that the prompt was read from. The encoder of their dialect writes those that still say the same."""
+    """The fields that the prompt was read from. Their dialect's encoder reuses those whose meaning is unchanged."""
 
     def is_from(self, dialect: str) -> bool:
         """Whether the prompt was read from a request in this dialect."""

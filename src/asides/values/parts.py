@@ -309,7 +309,7 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
             if isinstance(self.content, dict):
                 msgspec.structs.force_setattr(self, "is_json", True)
             msgspec.structs.force_setattr(self, "content", read_result(self.content))
-        # A breakpoint is behind the whole result.
+        # A breakpoint follows the whole result.
         if not self.cache and isinstance(self.content, tuple) and any(part.cache for part in self.content):
             last = next(part.cache for part in reversed(self.content) if part.cache)
             msgspec.structs.force_setattr(self, "cache", last)

@@ -31,7 +31,7 @@ class RecoverPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     max_tokens: int | None = None
     """The highest `max_tokens` that "more_tokens" asks for; None: the model's own limit, where it is known."""
     max_total_tokens: int | None = None
-    """No further request once all of them together have used so many tokens, input and output."""
+    """Maximum tokens of all requests together, input and output; then no further request is sent."""
     max_cost: Decimal | None = None
     """No further request once all of them together have cost so much, in US dollars, or while the cost is not known."""
 

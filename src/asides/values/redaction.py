@@ -40,7 +40,7 @@ class _Form:
         self._needle = needle.lower()
         """What is in every text that this form is in, in lower case: found much faster than the pattern."""
         self._escapes = escapes
-        """So many escapes may spell the secret without the needle; None: no escapes are allowed for."""
+        """Number of escapes from which the secret may be spelled without the needle; None: no escapes."""
 
     def take_out(self, text: str, lower: str, escapes: int) -> str:
         if self._needle in lower or (self._escapes is not None and escapes >= self._escapes):
@@ -173,7 +173,7 @@ def _find_passages(letters: str, whole: str) -> Iterable[_Span]:
     last = len(letters) - _QUOTE
     known: dict[int, bool] = {}
     for middle in range(0, len(letters) - _STEP + 1, _STEP):
-        # A passage of that length holds one of these pieces, wherever it begins.
+        # Every passage of that length contains one of these pieces.
         if letters[middle : middle + _STEP] in whole:
             for start in range(max(middle - _STEP, 0), min(middle, last) + 1):
                 if start not in known:

@@ -56,7 +56,7 @@ def report_names(names: Iterable[str]) -> Notice:
 
 _TEXT = frozenset({str})
 _FUNCTION_TYPES = (None, "function")
-# The fields of tools that have no type: Gemini's, and those of Converse.
+# The fields of tools without a type: Gemini's and Converse's.
 _UNTYPED_TOOLS = frozenset({
     "google_search", "googleSearch", "google_search_retrieval", "googleSearchRetrieval", "code_execution",
     "codeExecution", "url_context", "urlContext", "google_maps", "googleMaps", "file_search", "fileSearch",

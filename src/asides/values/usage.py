@@ -1,4 +1,4 @@
-"""The figures of a reply: its tokens (`Usage`), its time (`Timing`) and its price (`Cost`).
+"""Metrics of a reply: its tokens (`Usage`), its time (`Timing`) and its price (`Cost`).
 
 `input` includes cached tokens, `output` includes thinking. None means not reported, 0 means zero.
 """
@@ -311,7 +311,7 @@ class Cost(msgspec.Struct, JsonForm, frozen=True):
 
 
 def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
-    """Add costs; None when one of them is not known, since the sum would be too low, or when there is none."""
+    """Add costs; None if there are none, or if one is unknown, since the sum would be too low."""
     known = list(costs)
     if not known or None in known:
         return None

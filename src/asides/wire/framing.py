@@ -205,7 +205,7 @@ class Framing:
 
     @property
     def looks_like_sse(self) -> bool:
-        """Whether the first bytes are those of server-sent events, even if only the first word has begun."""
+        """Whether the body starts like server-sent events, even if only part of the first word has arrived."""
         words = (word.startswith(self.head) or self.head.startswith(word) for word in _FIRST_WORDS)
         return self.form == "sse" and any(words)
 

@@ -95,7 +95,7 @@ def _build_from_type(kind: object) -> ProviderSchema:
 
 
 def _is_plain_class(kind: object) -> TypeGuard[type]:
-    """Whether a class equals no other one, which its metaclass may decide."""
+    """Whether a class equals only itself: a metaclass may define equality."""
     meta = type(kind)
     return isinstance(kind, type) and meta.__eq__ is type.__eq__ and meta.__hash__ is type.__hash__
 

@@ -173,7 +173,7 @@ def _add_instructions(prompt: Prompt, text: str) -> Prompt:
 
 
 def add_schema_instructions(prompt: Prompt, output_type: OutputType[Any]) -> Prompt:
-    """Add the schema to the instructions, for a model that does not take it otherwise."""
+    """Add the schema to the instructions, for a model that accepts no schema."""
     return _add_instructions(prompt, _describe_schema(output_type))
 
 

@@ -66,7 +66,7 @@ class Translator:
         self._out: list[Event] = []
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
-        """Take the next events; return those that are certain now."""
+        """Add the next events; return those that are now certain."""
         self._out = []
         for event in events:
             match event:

@@ -150,7 +150,7 @@ class FunctionTool(Generic[Given, Value]):
         bound._outer = bound._function = self._outer.__get__(instance, owner)
         bound.__dict__["__wrapped__"] = bound._function
         bound._unbound = False
-        # The model sees the same for every object.
+        # Every object looks the same to the model.
         bound._signature = self._read_signature()
         return bound
 

@@ -78,7 +78,7 @@ class DatabaseStore:
         return self._database.run(lambda: tables.load(name, start), writes=False)
 
     def load_first(self, name: str) -> Message | None:
-        """The first message of a conversation; None when there is none."""
+        """The first message of a conversation, or None."""
         return self._database.run(lambda: tables.load_first(name), writes=False)
 
     def about(self, name: str) -> ConversationInfo | None:
@@ -90,7 +90,7 @@ class DatabaseStore:
         return self._database.run(tables.names, writes=False)
 
     def list_infos(self, limit: int | None = None) -> list[ConversationInfo]:
-        """The facts about all conversations, or so many, the latest changed first."""
+        """Summaries of all conversations, or of the latest `limit`, the last changed first."""
         return self._database.run(lambda: tables.list_infos(limit), writes=False)
 
     # --- closing ------------------------------------------------------------------------------------------------------

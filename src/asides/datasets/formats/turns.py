@@ -202,7 +202,7 @@ def split_messages(turn: Turn, order: Sequence[Said]) -> Iterator[tuple[Piece, .
 
 
 def make_call(name: object, arguments: object, call_id: str) -> ToolCall:
-    """A call that was read. Raises FormatError if it is none."""
+    """Read a call. Raises FormatError if it is not one."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments) if arguments.strip() else {}

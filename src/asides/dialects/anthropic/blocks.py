@@ -128,7 +128,7 @@ class ThinkingBlock:
             if thinking:
                 self._emit(thinking, events)
         elif delta.signature is not None:
-            # A signature comes whole; a second one replaces the first, as in the official SDK.
+            # A signature arrives in one piece; a second one replaces the first, as in the official SDK.
             self._signature = delta.signature or self._signature
         else:
             return delta.type in ("thinking_delta", "signature_delta")

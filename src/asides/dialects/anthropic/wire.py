@@ -226,7 +226,7 @@ def _sum_input(counts: WireUsage | Iteration) -> int:
 
 
 def _add_counts(count: int | None, more: list[int | None]) -> int | None:
-    """Add counts that are known; None if none is."""
+    """Add the known counts; None if none is known."""
     known = [each for each in (count, *more) if each is not None]
     return sum(known) if known else None
 

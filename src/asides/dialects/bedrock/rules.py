@@ -178,7 +178,7 @@ def _wrap(broken: BrokenRule) -> BrokenRule:
 
 
 def wrap_words(broken: BrokenRule) -> BrokenRule:
-    """Put Bedrock's words around those of a model's server."""
+    """Wrap the words of a model's server in Bedrock's."""
     return msgspec.structs.replace(broken, text=f"{_WRAPPED}{broken.text}")
 
 

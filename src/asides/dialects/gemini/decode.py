@@ -367,7 +367,7 @@ def build_file(address: str, media_type: str) -> File:
 
 
 def build_media(part: Part) -> Image | File | None:
-    """Return the picture or file of a part; None if it holds none, or data that are not what they are said to be."""
+    """Return the picture or file of a part; None if it has none, or if the data contradict their type."""
     if part.file_data is not None:
         uri, kind = part.file_data.file_uri, part.file_data.mime_type
         return build_file(uri, kind) if uri else None
@@ -465,7 +465,7 @@ class PartialArguments:
         return True
 
     def merge(self, whole: dict[str, Any]) -> None:
-        """Add arguments that came whole."""
+        """Add arguments that arrived in one piece."""
         self._value |= whole
 
     def to_json(self, *, whole: bool) -> str:

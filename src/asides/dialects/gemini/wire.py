@@ -135,7 +135,7 @@ CHUNKS = msgspec.json.Decoder(Chunk)
 
 
 def is_empty_call(call: FunctionCall) -> bool:
-    """Whether a call has no field at all: it only ends the one before."""
+    """Whether a call has no fields: it only ends the previous one."""
     return (
         call.name is None
         and call.id is None

@@ -271,7 +271,7 @@ class _MessageEncoder:
         return encoded
 
     def add_unknown_calls(self, message: Message, own: Wire, calls: list[Wire]) -> list[Wire]:
-        """Return the calls with those of a kind that is not known here, in order."""
+        """Return the calls, including those of an unknown kind, in order."""
         known, found = iter(calls), own.get("tool_calls")
         if not isinstance(found, list):
             return calls

@@ -69,7 +69,7 @@ def _import_plain(message: object) -> Message | None:
 
 
 def _is_answer(content: str) -> bool:
-    """Whether a text of an assistant holds no thinking in tags for certain."""
+    """Whether an assistant's text certainly has no thinking in tags."""
     return begins_answer(content, DEFAULT_TAGS) or not may_hold_tags(content, DEFAULT_TAGS)
 
 

@@ -253,7 +253,7 @@ class ResponsesDecoder(DocumentDecoder):
         message.feed_whole(event.content_index or 0, event.refusal or "", events, "refusal")
 
     def _decode_whole_part(self, event: StreamEvent, events: list[Event]) -> None:
-        """Decode a part that comes whole, from servers that send no deltas of it."""
+        """Decode a complete part, from servers that send no deltas for it."""
         try:
             part = self.read(bytes(event.part), PARTS, events)
         except ProtocolError:
@@ -332,7 +332,7 @@ class ResponsesDecoder(DocumentDecoder):
         self.stop = self._decode_stop(response, events)
 
     def _check_output(self, response: Response, kind: str | None, payload: bytes) -> None:
-        """Raise if a response that says nothing of an error or of more to come holds nothing at all."""
+        """Raise if a response is empty although it reports neither an error nor more to come."""
         lack = None if self._index.items else find_lack(response, kind)
         if lack is not None:
             raise ProtocolError(f"the response has no {lack}; try again, or check the base URL.", payload=payload)

@@ -171,7 +171,7 @@ def _encode_choice(name: str) -> dict[str, Any]:
 
 
 def _is_own_tool(native: dict[str, Any]) -> bool:
-    """Whether a tool may be one of this endpoint or its hosts; types with a version are of another dialect."""
+    """Whether a tool may be one of this endpoint or its hosts; types with a version belong to another dialect."""
     kind = native.get("type")
     return isinstance(kind, str) and re.search(r"_\d{8}$|^(?:mcp_toolset|builtin_function)$", kind) is None
 

@@ -36,7 +36,7 @@ class Fix(msgspec.Struct, frozen=True):
     detail: str
     """A sentence for the notice."""
     changes: tuple[tuple[str, Any], ...] = ()
-    """Facts of the row that are different (learned_rules)."""
+    """Facts that differ from the row (learned_rules)."""
     refused: tuple[str, ...] = ()
     """Digests of seals and thoughts that do not go back."""
     every_model: bool = False

@@ -146,7 +146,7 @@ class Healer:
 
     @property
     def temporary(self) -> tuple[Learned, ...]:
-        """The facts that hold for this request alone, as far as is known."""
+        """Facts that may hold for this request only."""
         return tuple(step.learned for step in self._steps if step.learned is not None and not step.lasts)
 
 
@@ -190,7 +190,7 @@ def select_new_facts(sent: SentRequest, temporary: tuple[Learned, ...]) -> tuple
 
 
 def _is_outdated(fact: Learned, known: list[Learned]) -> bool:
-    """Whether a later fact of the same place says otherwise."""
+    """Whether a later fact of the same place contradicts it."""
     last = max((place for place, other in enumerate(known) if other.changes == fact.changes), default=-1)
     own = dict(fact.changes)
     later = (change for other in known[last + 1 :] for change in other.changes)

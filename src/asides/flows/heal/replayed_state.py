@@ -165,7 +165,7 @@ def _drop_unknown_items(refused: RefusedRequest) -> Iterator[Fix]:
         yield Fix(_WITHOUT_IDS, (("item_ids", False),), setting="messages")
     if named:
         lost = [token for token in refused.thoughts if isinstance(token.token, Seal) and not token.token.value]
-        # What this request cannot name by its id, no other can.
+        # An id that this request cannot use, no other request can.
         yield _drop(refused, lost if not encrypted else named)
     yield from drop_all_thoughts(refused)
 

@@ -74,7 +74,7 @@ class SwitchSearch:
                 break
             named = find_named(left, seen.said, self._wish)
             if len(named) > 1 and seen.kind == "reasoning_params_conflict":
-                # It knows them, and takes only one of them.
+                # It knows them, but accepts only one of them.
                 alone += named[1:]
                 left = [switch for switch in left if switch not in alone]
                 continue

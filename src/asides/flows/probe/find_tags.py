@@ -58,7 +58,7 @@ class FoundTags(msgspec.Struct, frozen=True):
     """Thinking that was seen in tags inside a text."""
 
     tag: str | tuple[str, str]
-    """The name of a grammar, or the marks before and behind the thinking."""
+    """The name of a grammar, or the marks before and after the thinking."""
     thinking: str
     answer: str
     starts_inside: bool = False
@@ -90,7 +90,7 @@ def find_tags(text: str, *, cut: bool = False) -> FoundTags | None:
 
 
 def _find_known(text: str) -> FoundTags | None:
-    """Thinking in one of our grammars: those that servers leave in, then those for few models."""
+    """Thinking in a known grammar: first those that servers leave in, then the rare ones."""
     every = (*map(str, ANY_TAGS), *(name for name in GRAMMARS if name not in ANY_TAGS))
     names = [name for name in every if may_hold_tags(text, (name,))]
     for starts_inside, position in ((False, "auto"), (True, "auto"), (False, "anywhere")):
@@ -113,7 +113,7 @@ def _find_known(text: str) -> FoundTags | None:
 
 
 def _find_pair(text: str, *, cut: bool) -> FoundTags | None:
-    """Thinking between an opening mark at the beginning and its closing mark, with an answer behind it."""
+    """Thinking between an opening mark at the start and its closing mark, followed by an answer."""
     body = text.lstrip()
     for opening, closing in _OPENINGS:
         found = re.match(opening, body)

@@ -26,13 +26,13 @@ class ProbeFinding(msgspec.Struct, frozen=True):
 
     topic: str
     text: str
-    """The finding and what was seen, in a line; it holds no content of replies."""
+    """The finding and its evidence in one line, without content of replies."""
     value: Any = None
     """The finding as JSON; None: not known."""
 
 
 def list_findings(known: Knowledge) -> tuple[ProbeFinding, ...]:
-    """Every finding, in the order in which a reader wants them."""
+    """Every finding, in reading order."""
     found = [_find_endpoints(known), _find_models(known)]
     if known.setup is None:
         return tuple(found)

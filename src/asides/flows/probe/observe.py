@@ -57,7 +57,7 @@ class Observation(msgspec.Struct, frozen=True):
     fields: tuple[tuple[str, str], ...] = ()
     """The fields beside the answer that carried running text, and that text."""
     objects: tuple[str, ...] = ()
-    """Those of them that were objects or lists, not text."""
+    """Those fields that were objects or lists instead of text."""
     elsewhere: tuple[str, ...] = ()
     """Paths outside of messages with text that is named like thinking. No row can name them."""
     tags: FoundTags | None = None

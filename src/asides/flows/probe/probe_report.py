@@ -16,7 +16,7 @@ _COLUMN = 10
 
 
 class ProbeReport(msgspec.Struct, frozen=True):
-    """What a probe found out about a server. It holds no key, and nothing that the model said or thought."""
+    """The findings of a probe about a server. Contains no key, no answer and no thinking."""
 
     base_url: str
     model: str | None

@@ -10,7 +10,7 @@ from asides.providers.switches.table import Switch, Wish
 from asides.values.thinking import EFFORTS, Effort
 
 UNKNOWN_EFFORT = "asides-probe"
-"""An effort that no server knows: one that checks efforts refuses it, and most list those that they know."""
+"""An invalid effort: servers that check efforts refuse it, and most list the valid ones."""
 
 _QUOTES = "'\"`‘’“”"
 _EFFORT_WORD = re.compile(rf"(?<![\w-])(?:none|{'|'.join(EFFORTS)})(?![\w-])", re.IGNORECASE)
@@ -40,7 +40,7 @@ def find_named(switches: Sequence[Switch], said: str, wish: Wish) -> list[Switch
     ]
     if by_value:
         return by_value
-    # At last as a bare word, where only one switch has it.
+    # Finally as a bare word, if only one switch has it.
     loose = [
         switch
         for switch in switches
@@ -94,6 +94,6 @@ def read_efforts(said: str) -> tuple[str, ...]:
 
 
 def keep_efforts(names: Iterable[str]) -> tuple[Effort, ...]:
-    """Those of the names that are efforts of ours."""
+    """The names that are also efforts of asides."""
     known = set(names)
     return tuple(effort for effort in EFFORTS if effort in known)

@@ -170,7 +170,7 @@ class Probe(TrialSender):
                 known.setup = msgspec.structs.replace(self.setup, fields=known.switch.ask("on"), room=known.switch.room)
             yield from self._stream("default" if known.switch is None else "on")
             if known.baseline is not None and known.baseline.thinks and known.switch is None:
-                # It thinks and shows nothing of it.
+                # It thinks without showing the thinking.
                 yield from SwitchSearch(self, known, "off").run()
         if known.thinking:
             yield from self._examine_effort()

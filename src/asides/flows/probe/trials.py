@@ -206,7 +206,7 @@ def _alter(thought: Thought) -> Thought:
 
 
 def build_check(setup: Setup) -> HttpRequest:
-    """A request that asks nothing: an empty object. An endpoint that exists refuses it, and no tokens are spent."""
+    """An empty request. An existing endpoint refuses it, and it costs no tokens."""
     request = _encode(Prompt((user(QUESTION),), stream=False), build_row(setup), ModelRule(), setup)
     return msgspec.structs.replace(request, body=b"{}")
 
@@ -264,5 +264,5 @@ def _guess_dialect(document: Any, entries: Sequence[dict[str, Any]]) -> str | No
 
 
 def choose_model(models: Sequence[str]) -> str | None:
-    """The first model that can be asked; None when there is none."""
+    """The first chat model, or None."""
     return next((name for name in models if not NO_CHAT.search(name)), models[0] if models else None)

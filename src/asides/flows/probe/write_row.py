@@ -40,7 +40,7 @@ def _is_plain(field: str) -> bool:
 
 
 def _list_changes(struct: msgspec.Struct, *always: str) -> list[tuple[str, Any]]:
-    """The fields that differ from their defaults, and those that a reader always wants."""
+    """The fields that differ from their defaults, and those that are always shown."""
     changes: list[tuple[str, Any]] = []
     for info in msgspec.structs.fields(type(struct)):
         value = getattr(struct, info.name)

@@ -17,7 +17,7 @@ class Finding(msgspec.Struct, JsonForm, frozen=True):
     """One part of a history, or one setting beside it, that the model does not take as it is."""
 
     kind: str | None
-    """The kind of the refusal, as `ProviderError.kind` has it; None where it is none of those."""
+    """The kind of the refusal, as in `ProviderError.kind`; None if it is not one of those."""
     effect: Effect
     path: str
     """The place in the file: "messages[3].content[0]", or the name of a setting."""

@@ -233,7 +233,7 @@ def _clone(value: Any, halves: list[tuple[Any, str]]) -> Any:
 
 
 def _mend(value: Any) -> Any:
-    """A text without half characters; other values as they are."""
+    """A text without lone surrogates; other values unchanged."""
     return _HALF.sub("\ufffd", value) if isinstance(value, str) and not value.isascii() else value
 
 

@@ -46,7 +46,7 @@ def unwrap(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def build_turn_response(fields: Mapping[str, Any]) -> tuple[str, Fields]:
-    """The dialect of a turn of the model, and the response that says it."""
+    """The dialect of an assistant turn, and the response that it comes from."""
     metadata, more = get_object(fields, "response_metadata"), get_object(fields, "additional_kwargs")
     pieces = _read_pieces(fields, more)
     dialect = _choose_dialect(fields, metadata, more, pieces)

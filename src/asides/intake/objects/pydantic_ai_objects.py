@@ -49,7 +49,7 @@ def find_instructions(messages: Iterable[object]) -> str | None:
 
 
 def build_turn_response(fields: Mapping[str, Any]) -> tuple[str, Fields]:
-    """The dialect of a response, and the document that says it."""
+    """The dialect of a response, and the response as a document."""
     parts: list[Mapping[str, Any]] = fields["parts"]
     dialect = _choose_dialect(fields, parts)
     thinking = [part for part in parts if part["part_kind"] == "thinking"]

@@ -30,7 +30,7 @@ _LLAMA_CPP = "ggml-org/llama.cpp common/chat.cpp"
 _WORDS = Unit(r"[^<]", MAX_HEADER)
 _SPACES = Unit(r"[^\S\n]", MAX_BLANKS)
 _RECIPIENT = Unit(r"[\w.-]", MAX_HEADER)
-# Behind the name of a channel without its tokens, the text follows directly: "analysis of the data" is an answer.
+# After a channel name without its tokens, the text follows directly: "analysis of the data" is an answer.
 _TEXT_FOLLOWS = Unit(r"(?=[^\W_])")
 _MESSAGE_FOLLOWS = Unit(r"(?=[^\W_]|\n)")
 _SUFFIX = Unit(r"[^\s<>`]")

@@ -85,7 +85,7 @@ class QuoteEnd(NamedTuple):
     """What ends a quote."""
 
     pattern: re.Pattern[str]
-    """Decides it, in the text behind the tag."""
+    """Decides it, in the text after the tag."""
     back: int = 0
     """The number of characters that it may need from before a text."""
     skip: int = 0

@@ -48,7 +48,7 @@ class Splitter:
     thinking block begins, and where another harmony message begins. Call `finish` once, at the end.
     """
 
-    # What most texts never change belongs to the class: a splitter is made for every text.
+    # Class-level defaults: a splitter is created per text and rarely changes them.
     truncated = False
     """After `finish`: the text ended inside a thinking block."""
     began_with_thinking = False

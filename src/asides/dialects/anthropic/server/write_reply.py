@@ -178,7 +178,7 @@ class _Blocks:
         return block == self._call
 
     def has_unfinished_call(self) -> bool:
-        """Whether the open call of a stream lacks some of its arguments: no other block can begin before they came."""
+        """Whether the open call of a stream lacks arguments: no other block can begin before they arrive."""
         return self._stream and self._call is not None and not has_all_arguments(self._arguments)
 
     def write(self, event: BlockEvent) -> list[Wire]:

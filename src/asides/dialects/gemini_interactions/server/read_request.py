@@ -59,7 +59,7 @@ class _Request(RequestFields):
             raise ConfigError(
                 "previous_interaction_id is empty: that interaction was not stored. Send the steps of the conversation."
             )
-        # A server of this dialect stores what does not say otherwise.
+        # Servers of this dialect store by default.
         return ProviderState(store=store is not False, previous_response_id=previous)
 
     def _take_system(self) -> str | None:

@@ -28,7 +28,7 @@ class ChatRequest:
         return self.model.lower().rpartition("/")[2]
 
     def get(self, path: str) -> Any:
-        """Return the value at a path such as "thinking.type"; None if there is none."""
+        """Return the value at a path such as "thinking.type", or None."""
         value: Any = self.body
         for name in path.split("."):
             if not isinstance(value, dict):

@@ -540,7 +540,7 @@ def check_template_without_system(asked: ChatRequest) -> Iterator[BrokenRule]:
 
 
 def check_user_query(asked: ChatRequest) -> Iterator[BrokenRule]:
-    """Check that a user says something, as the template demands."""
+    """Check that there is a user message with content, as the template demands."""
     if asked.messages and not any(message.get("role") == "user" for message in asked.messages):
         yield _NO_QUERY.broken("messages[0]")
 

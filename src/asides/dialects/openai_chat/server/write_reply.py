@@ -311,7 +311,7 @@ class Chunks:
             "created": created,
             "model": started.model,
         }
-        # The same for every chunk, so it is written once.
+        # Encoded once: it is the same for every chunk.
         self._head = b"data: " + msgspec.json.encode(head)[:-1]
         return self.add({"role": "assistant", "content": ""})
 
