@@ -30,7 +30,7 @@ def explain_next(now: AskedRequest, last: AskedRequest | None, builder: CallBuil
 
 
 def _build_request(request: AskedRequest, builder: CallBuilder) -> SentBefore | None:
-    """Build a request; None if it cannot be built any more."""
+    """Build a request; None if that is no longer possible."""
     turn, model, options = request
     try:
         call = builder.build(model, turn, options, stream=True, needs_key=False)

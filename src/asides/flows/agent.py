@@ -97,7 +97,7 @@ class Run(Generic[Output]):
 
             self._format = OutputFormat(call, config)
         self._output: Output | None = None
-        self._result: Result[Output | None] | None = None  # once the flow is over
+        self._result: Result[Output | None] | None = None  # once the flow has ended
         self._done: list[Step] = []
         self._exchange: Exchange | ReactExchange | ExchangeInOrder | RecoveringExchange | None = None
         self._turn: ToolTurn | None = None
@@ -114,7 +114,7 @@ class Run(Generic[Output]):
             return self._result
         done, begun, rest = self._find_unfinished()
         steps, messages = (*done, *begun), (*self._messages, *rest)
-        if not self._handed_over:  # otherwise the caller still has to answer some calls
+        if not self._handed_over:  # otherwise the caller must still answer some calls
             messages = add_missing_results(messages)
         warnings = tuple(dict.fromkeys(notice for step in steps for notice in step.reply.warnings))
         return Result(self._output, messages, steps, self.outcome, warnings)
@@ -148,11 +148,11 @@ class Run(Generic[Output]):
         return done, [], ()
 
     def _add(self, messages: Sequence[Message]) -> None:
-        """Add messages of this run. Calls before them that got no result get one."""
+        """Add messages of this run. Earlier calls without a result get one."""
         self._append(add_skipped_results(messages, after=self._messages))
 
     def _append(self, messages: Sequence[Message]) -> None:
-        """Add messages that leave no call before them without a result."""
+        """Add messages after which no call is without a result."""
         self._messages += tuple(messages)
         self._unsaved += messages
         self._call_ids.add(messages)
@@ -160,7 +160,7 @@ class Run(Generic[Output]):
         self._is_paired = False
 
     def _save_new(self) -> None:
-        """Save what was added since the last time. What a store refused is not offered again; it may be written."""
+        """Save what was added since the last time. Messages that a store refused are not retried: it may have them."""
         messages: list[Message] = []
         if self._has_replies:
             messages, self._unsaved = self._unsaved, []
@@ -233,7 +233,7 @@ class Run(Generic[Output]):
             ask_again = bool(calls) or reply.stop.reason == "pause" or self._take_answer(reply)
 
     def _try_to_save(self) -> Exception | None:
-        """Save the step. Returns the error of the store, since the step has ended all the same."""
+        """Save the step. Returns the error of the store instead of raising: the step has ended anyway."""
         try:
             self._save_new()
         except Exception as problem:  # noqa: BLE001 - a store may raise anything

@@ -190,7 +190,7 @@ class CallBuilder:
 
     @cached_property
     def visibility(self) -> Visibility:
-        """What each place may see of thinking. A client may set another than that of the settings."""
+        """Which thinking each place may see. A client can override the settings."""
         return self.settings.visibility
 
     @cached_property
@@ -220,7 +220,7 @@ class CallBuilder:
 
     @cached_property
     def _usual_options(self) -> CallOptions:
-        """The options of calls that set none themselves."""
+        """The default options of calls."""
         return read_options(self.defaults, Options())[0]
 
     def _read_policy(self, given: CallOptions) -> Policy:

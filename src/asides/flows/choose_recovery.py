@@ -88,7 +88,7 @@ def _report_limit(name: str, limit: object) -> Notice:
 def choose_attempt(
     step: RecoverStep, need: Need, call: Call, reply: Reply, policy: RecoverPolicy
 ) -> NextAttempt | None:
-    """The call for a step; None where the model does not allow it, or it would change nothing."""
+    """The call for a step; None if the model does not allow it, or if it would change nothing."""
     try:
         # The request as it was sent. A contradiction in it was reported then.
         sent = check_request(call.prompt, call.target, "adjust", [])
@@ -191,7 +191,7 @@ def find_less_thinking(thinking: Thinking, rule: ModelRule) -> Thinking | None:
 
 
 def _guess_effort(thinking: Thinking, ladder: tuple[Effort, ...]) -> Effort:
-    """The effort of a request. Where it names none, the provider decides: medium or high, by what they document."""
+    """The effort of a request. Without one the provider decides: medium or high, according to its documentation."""
     if thinking.effort is not None:
         return thinking.effort
     return "medium" if "medium" in ladder else "high"

@@ -59,7 +59,7 @@ _READ = Read()
 # After its last event a server ends the body or closes the connection; some do neither.
 _READ_THE_REST = Read(patience=0.5)
 _USUAL_LIMITS = ReplyLimits()
-# How often a request that waits looks whether its list has ended.
+# How often a waiting request checks whether its list has ended.
 _LOOK_SECONDS = 1.0
 
 
@@ -119,7 +119,7 @@ class ResponseReader:
 
     @property
     def is_over(self) -> bool:
-        """Whether more bytes change nothing. After an error of the server its counts may follow."""
+        """Whether more bytes would change nothing. Usage counts may follow an error of the server."""
         return self.decoder.failure is not None and not getattr(self.decoder, "reads_on", False)
 
     def feed(self, data: bytes) -> list[Event]:
@@ -227,7 +227,7 @@ class ResponseReader:
         return events
 
     def _redact_warnings(self, events: list[Event], redact: Redact) -> list[Event]:
-        """Take secrets out of the warnings: they name fields and types as the server does."""
+        """Redact secrets in the warnings: they quote field names and types of the server."""
 
         def clean(notice: Notice) -> Notice:
             return msgspec.structs.replace(notice, detail=redact(notice.detail))
@@ -240,7 +240,7 @@ class ResponseReader:
         """The whole reply. Raises the failure of the response, with the reply so far as `.partial`."""
         failure: AsidesError | None = self.decoder.failure
         if failure is not None:
-            # The transport's error says more than the decoder's: it knows how the connection ended.
+            # The transport's error is more precise than the decoder's: it knows how the connection ended.
             failure = self._lost or failure
             if failure.partial is None:
                 failure.partial = self.partial
@@ -504,7 +504,7 @@ class Exchange:
             yield Sleep(seconds)
 
     def _begin_delivery(self) -> None:
-        """The request was accepted: remember what that took, also if the caller leaves the stream."""
+        """Call when the request was accepted. Remembers its repairs, even if the caller leaves the stream."""
         self.emitted = True
         if self._healer is not None:
             self._healer.remember()
@@ -548,7 +548,7 @@ def _can_repair(refusal: ProviderError) -> bool:
 
 
 def _says_same(one: bytes, other: bytes) -> bool:
-    """Whether two bodies ask for the same: they are the same JSON, but for fields that say nothing."""
+    """Whether two bodies are equivalent: the same JSON, except for empty fields."""
     try:
         return bool(_drop_silent(msgspec.json.decode(one)) == _drop_silent(msgspec.json.decode(other)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

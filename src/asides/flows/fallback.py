@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 # Errors that another model may not have. A contradiction in the caller's options is raised before anything is sent.
 _OF_ONE_MODEL = (TransportError, ProviderError, ProtocolError, Unsupported, MissingKey)
-# State that only its own provider has. Another one would answer without the conversation.
+# State stored at one provider. Another provider would answer without the conversation.
 _STORED_THERE = ("previous_response_id", "conversation_id")
 
 
 def can_fall_back(error: AsidesError) -> bool:
-    """Whether another model may answer though this error occurred."""
+    """Whether another model may answer despite this error."""
     return isinstance(error, _OF_ONE_MODEL)
 
 
@@ -85,7 +85,7 @@ def build_in_order(
     calls = [begun, *(build(name) for name in names[1:])]
     for call in calls:
         if len(calls) > 1 and isinstance(call, Call):
-            # A contradiction shows now, and not on the day that the first model fails.
+            # Report contradictions now, and not only when the first model fails.
             check_request(call.prompt, call.target, call.policy.on_conflict, [])
     stored = [name for name in _STORED_THERE if getattr(given, name) is not None]
     if stored and any(not _is_same_place(builder, name, names[0], given.base_url) for name in names[1:]):
@@ -125,7 +125,7 @@ def _check_prompt(model: ModelLike | None, prompt: PromptLike | None) -> None:
 
 
 def _read_names(builder: CallBuilder, model: ModelLike | None) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
-    """The models in order. With none named, that of the settings, and once a notice."""
+    """The models in order. Without a name, the model of the settings, with a single notice."""
     if model is None:
         return _choose_default(builder)
     given: Any = model
@@ -274,7 +274,7 @@ class ExchangeInOrder:
         return msgspec.structs.replace(self.call, fallbacks=(*self._calls[place + 1 :], *self._calls[:place]))
 
     def steps(self) -> Flow[Reply]:
-        """The flow. An error that leaves it is that of the last model; `earlier` has the others."""
+        """Run the flow. Raises the error of the last model; `earlier` has the others."""
         total = self._calls[0].policy.timeout.total
         began: float = yield Now()
         notices: list[Notice] = []
@@ -310,7 +310,7 @@ def _attach(
     notices: Sequence[Notice],
     skipped: Sequence[tuple[str, MissingKey]],
 ) -> None:
-    """Add to an error the models that failed before it, and those that were not asked."""
+    """Add the earlier failed models to an error, and those that were not asked."""
     error.earlier = (*(problem for _, problem in skipped), *earlier)
     sentences = [str(error)]
     if notices:

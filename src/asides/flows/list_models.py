@@ -38,7 +38,7 @@ class ModelListCall(msgspec.Struct, frozen=True):
 
 
 def list_models(call: ModelListCall, *, jitter: Callable[[], float] = random.random) -> Flow[tuple[ModelInfo, ...]]:
-    """The flow. Returns every model of every page, each once, in the provider's order."""
+    """Run the flow. Returns the models of all pages, without duplicates, in the provider's order."""
     try:
         return (yield from _list_pages(call, jitter))
     except AsidesError as error:

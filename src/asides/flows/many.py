@@ -29,12 +29,12 @@ BuildCall: TypeAlias = Callable[[], Call]
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far many questions are, for `on_progress`."""
+    """The progress of many questions, for `on_progress`."""
 
     done: int
     """Questions that have a reply or have failed."""
     failed: int
-    """Of these, the ones that failed."""
+    """How many of these failed."""
     running: int
     """Questions that are being asked."""
     total: int | None
@@ -80,11 +80,11 @@ class OpenQuestions:
 
     @property
     def error(self) -> AsidesError | None:
-        """The error that concerns every question. The rest gets it without being sent."""
+        """The error that concerns every question. The remaining questions get it without being sent."""
         return self.pace.error
 
     def note_own_model(self, index: int) -> None:
-        """Note that a question names a model that the others do not have. Its error does not concern them."""
+        """Note that a question has a model of its own. Its error does not concern the others."""
         self._own_models.add(index)
 
     def take(self) -> int:
@@ -136,7 +136,7 @@ def _check_concurrency(given: object) -> int:
 
 
 def check_prompts(prompts: object) -> int | None:
-    """Return the number of prompts, where it is known. Raises for a single prompt in place of many."""
+    """Return the number of prompts, if known. Raises if a single prompt is passed instead of a list."""
     if prompts is None:
         raise ConfigError("there are no prompts. Write ask_many(model, prompts), or ask_many(prompts=…).")
     is_one = isinstance(prompts, (str, bytes, Message, Prompt, Mapping, Reply)) or hasattr(prompts, "messages")
@@ -148,7 +148,7 @@ def check_prompts(prompts: object) -> int | None:
 
 
 def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) -> None:
-    """Raise what would be wrong with every question, before the first is sent."""
+    """Raise errors that concern every question, before the first is sent."""
     reject_unknown(options, "ask_many()", ("concurrency", "on_progress"))
     reported = set(builder.reported)
     call = builder.build(model, "?", options, stream=False)
@@ -158,7 +158,7 @@ def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) 
 
 
 def prepare_call(builder: CallBuilder, model: ModelLike | None, options: Options, prompt: PromptLike) -> BuildCall:
-    """What builds the call of one prompt. An answer that does not fit `output` is an error of its prompt."""
+    """Return the builder of one prompt's call. An answer that does not fit `output` is an error of its prompt."""
     if options.get("attempts") is None and builder.defaults.get("attempts") is None:
         options = {**options, "attempts": 0}
     return partial(builder.build, model, prompt, options, stream=False)
@@ -167,5 +167,5 @@ def prepare_call(builder: CallBuilder, model: ModelLike | None, options: Options
 def prepare_calls(
     builder: CallBuilder, model: ModelLike | None, prompts: Iterable[Any] | None, options: Options
 ) -> Iterator[BuildCall]:
-    """What builds the call of each prompt. A prompt is taken when it can be asked."""
+    """Yield the builder of each prompt's call. Prompts are read lazily."""
     return (prepare_call(builder, model, options, prompt) for prompt in (() if prompts is None else prompts))

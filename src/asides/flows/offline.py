@@ -104,7 +104,7 @@ def read_replies(items: Sequence[Any]) -> list[Any]:
         try:
             replies.append(item if found is None else _decode_found(found))
         except ConfigError:
-            replies.append(item)  # reading the messages raises it again, with its place
+            replies.append(item)  # reading the messages raises it again, with its position
     return replies
 
 
@@ -275,7 +275,7 @@ def _format_fact(fact: Learned) -> str:
     known = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in fact.changes]
     if fact.refused:
         known.append(f"{len(fact.refused)} refused seals or thoughts do not go back")
-    # A saved conversation may be a file of others.
+    # A saved conversation may come from someone else.
     return escape_controls(f"{fact.kind}: {'; '.join(known)}")
 
 

@@ -42,7 +42,7 @@ class Answer(msgspec.Struct, Generic[Output], frozen=True):
 
 
 class OutputFormat(Generic[Output]):
-    """Forms the prompts and reads the answers of one run."""
+    """Builds the prompts and parses the answers of one run."""
 
     __slots__ = (
         *("_attempts_left", "_call", "_config", "_formed", "_is_final", "_problem", "_strategy"),
@@ -56,7 +56,7 @@ class OutputFormat(Generic[Output]):
         self._is_final = False
         self._problem: str | None = None
         self._formed: tuple[Prompt, bool, Prompt] | None = None
-        """The last prompt without its messages, whether it was the final one, and what was made of it."""
+        """The last prompt without its messages, whether it was the final one, and the prompt built from it."""
         self._strategy: Strategy | None = None
         self.notices: tuple[Notice, ...] = ()
         self._choose_strategy()
@@ -86,7 +86,7 @@ class OutputFormat(Generic[Output]):
         return None if is_later and self._call.prompt.tools else self.expected
 
     def build_prompt(self, prompt: Prompt) -> Prompt:
-        """The prompt of the next step. The form is made once; most steps differ only in their messages."""
+        """The prompt of the next step. The form is built once; most steps differ only in their messages."""
         if self._config.output_type is None or self._strategy is None:
             return prompt
         bare = msgspec.structs.replace(prompt, messages=())

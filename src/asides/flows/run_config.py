@@ -39,7 +39,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunConfig(msgspec.Struct, Generic[Output], frozen=True):
-    """Everything that a run needs besides its call."""
+    """The settings of a run besides its call."""
 
     tools: Mapping[str, Runnable | None] = {}
     """By the name that the model sees; None: the caller runs its calls."""

@@ -152,7 +152,7 @@ _Steps = TypeVar("_Steps", bound=Callable[..., Flow[Any]])
 
 
 def traced(steps: _Steps) -> _Steps:
-    """Let the tracer see the flow of an exchange, a method that returns it. The exchange has its call in `_call`."""
+    """Pass the flow of an exchange to the tracer. Decorates a method that returns it; the call is in `_call`."""
 
     @wraps(steps)
     def begin(exchange: Any, began: float | None = None) -> Flow[Any]:

@@ -135,7 +135,7 @@ def _report_nothing(_: int, __: JobOutcome) -> list[RunEvent]:
 
 
 def _read_verdict(outcome: JobOutcome | None) -> tuple[bool, str]:
-    """Whether the call may run; if not, the reason. Anything but a clear yes is a no."""
+    """Whether the call may run; if not, the reason. Anything but an explicit approval denies it."""
     if not isinstance(outcome, Returned):
         return False, "the approval handler failed"
     match outcome.value:

@@ -193,7 +193,7 @@ def _send_settings(process: subprocess.Popen[bytes], settings: ServerSettings, k
     path = [folder or str(Path.cwd()) for folder in sys.path]
     line = json.dumps({**settings._asdict(), "key": key, "engine": ENGINE, "path": path})
     if process.stdin is not None:
-        with suppress(BrokenPipeError):  # It has ended already; its output says why.
+        with suppress(BrokenPipeError):  # It has ended already; its output has the reason.
             process.stdin.write(line.encode() + b"\n")
             process.stdin.flush()
 

@@ -233,7 +233,7 @@ async def _answer_async(
             open_task.cancel()
         try:
             await asyncio.wait(left)
-        finally:  # A second cancellation ends the wait, and leaves nothing open.
+        finally:  # A second cancellation ends the wait; everything is closed already.
             if ends_transport:
                 await transport.close()
 
@@ -248,7 +248,7 @@ async def _iterate(calls: Iterable[Build]) -> AsyncGenerator[Build, None]:
 
 
 async def _take(calls: AsyncIterator[Build]) -> Build | BaseException | None:
-    """What builds the next call; None at the end; an error of the caller's iterable as a value."""
+    """The builder of the next call; None at the end; an error of the caller's iterable as a value."""
     try:
         return await anext(calls)
     except StopAsyncIteration:

@@ -59,7 +59,7 @@ class AsyncEvents(Generic[Item]):
 
     @property
     def visibility(self) -> Visibility | None:
-        """What each place may see of the thinking in these events; None: the ordinary policy."""
+        """Which thinking of these events each place may see; None: the default."""
         return self._driver.state.call.policy.visibility
 
     async def close(self) -> None:
@@ -171,7 +171,7 @@ _MAX_PREPARED = 64  # async only
 
 
 async def prepare(target: Target) -> None:  # async only
-    """Import a dialect and compile the patterns of its tags, in a thread. The first call must not hold the loop."""
+    """Import a dialect and compile the patterns of its tags, in a thread. The first call must not block the loop."""
     key = (target.dialect, target.facts.tags)
     if key not in _prepared and len(_prepared) < _MAX_PREPARED:
         await asyncio.to_thread(_prepare, *key)

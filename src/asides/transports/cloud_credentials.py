@@ -37,7 +37,7 @@ _CONNECT_SECONDS, _READ_SECONDS = 10, 30
 _LONGEST_QUOTE = 300
 
 Fetch = Callable[[KeySource], Secret | None]
-"""Returns the credentials of this moment, renewed where needed; None if the library finds none."""
+"""Returns the current credentials, renewed if needed; None if the library finds none."""
 
 _VARIABLES: dict[Cloud, tuple[str, ...]] = {
     "aws": ("AWS_",),
@@ -109,7 +109,7 @@ def _report(key: KeySource, why: str, way: str) -> MissingKey:
 def _describe(problem: Exception) -> str:
     kind, text = type(problem).__name__, str(problem)
     if "custom-process" in text:
-        return f"raised {kind}"  # The output of a program of the user, which may be anything.
+        return f"raised {kind}"  # The output of a user's program may contain anything.
     # A chain lists everything it tried. Skip the sources that are not set up.
     lines = [line for line in text.splitlines() if not ("unavailable" in line or "https://" in line)]
     return f"says: {kind}: {quote_message(' '.join(lines))[:_LONGEST_QUOTE].rstrip('. ')}"

@@ -247,7 +247,7 @@ class _AsyncHttpResponse:
                 async with asyncio.timeout(min(patience, self._rest_end - time.monotonic())):
                     return await self._read()
         except asyncio.CancelledError:
-            # Bytes that had just arrived may be lost.
+            # Bytes that have just arrived may be lost.
             self.close()
             raise
         # The end of the wait may have lost bytes too.

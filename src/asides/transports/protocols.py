@@ -9,7 +9,7 @@ from asides.flows.steps import Head
 from asides.options import Timeout
 
 MOST_PATIENCE = 10
-"""Reads with patience end after this many times of it, though something arrives now and then."""
+"""Reads with patience end after this multiple of it, even if bytes keep arriving."""
 
 
 class Response(Protocol):

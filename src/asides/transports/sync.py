@@ -55,7 +55,7 @@ class Events(Generic[Item]):
 
     @property
     def visibility(self) -> Visibility | None:
-        """What each place may see of the thinking in these events; None: the ordinary policy."""
+        """Which thinking of these events each place may see; None: the default."""
         return self._driver.state.call.policy.visibility
 
     def close(self) -> None:

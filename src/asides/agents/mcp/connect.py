@@ -56,7 +56,7 @@ class Stdio(msgspec.Struct, frozen=True):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What may be secret in it."""
+        """Its values that may be secret."""
         return tuple(value for value in self.env.values() if len(value) >= _MIN_SECRET_LENGTH)
 
     def __repr__(self) -> str:

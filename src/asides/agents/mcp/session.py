@@ -113,7 +113,7 @@ class Session:
             return
         self.request_stop()
         await asyncio.wrap_future(self._ended)
-        self._thread.join()  # It has nothing left to do.
+        self._thread.join()  # It has already ended.
 
     async def call(self, name: str, arguments: dict[str, Any]) -> CallToolResult:
         """Call a tool from any event loop; cancel it to cancel the request. Raises ConnectionLost, RequestRefused."""
@@ -146,7 +146,7 @@ class Session:
         except BaseException as error:  # noqa: BLE001 - the opener gets it, whatever it is
             # Once the session was ready, the error is dropped: waiting calls got ConnectionLost.
             if not self.ready.done():
-                stopped = isinstance(error, asyncio.CancelledError)  # The opener itself was not cancelled.
+                stopped = isinstance(error, asyncio.CancelledError)  # The caller of open was not cancelled.
                 self.ready.set_exception(ConfigError("closed before it was open") if stopped else error)
         finally:
             atexit.unregister(self.close)

@@ -134,7 +134,7 @@ class PartialOutput:
     def __init__(
         self, expected: ExpectedOutput, find_expected: Callable[[], ExpectedOutput | None] | None = None
     ) -> None:
-        """`find_expected` says how the model under way answers: in a run, another model may have taken over."""
+        """`find_expected` returns how the current model answers: in a run, another model may have taken over."""
         self._expected = expected
         self._find_expected = find_expected
         self._is_wrapped = build_schema(expected.source).wrapped
@@ -176,7 +176,7 @@ class PartialOutput:
         it is a value of the type. A value that was shown does not change later.
         """
         if whole is not None:
-            with suppress(Exception):  # it does not fit, or code of the caller fails
+            with suppress(Exception):  # it does not fit, or the caller's code failed
                 return whole.output
             if not self._is_whole:
                 self._begin()

@@ -160,7 +160,7 @@ def _may_hold_pydantic(kind: object) -> bool:
 class _TypeSchema(msgspec.Struct, frozen=True):
     schema: dict[str, Any]
     is_fixed: bool = False
-    """It is the same each time."""
+    """The schema is the same each time."""
 
 
 def _read_type(kind: object) -> _TypeSchema:
@@ -319,7 +319,7 @@ def _is_closable(schema: Any) -> bool:
 
 
 def _is_recursive(schema: dict[str, Any]) -> bool:
-    """Whether a definition leads back to itself, or a reference leads anywhere but to a definition."""
+    """Whether a definition is recursive, or a reference does not point to a definition."""
     named = {f"#/{keyword}/{name}": inner for keyword in DEFINITIONS for name, inner in schema.get(keyword, {}).items()}
 
     def leads_back(inner: Any, seen: frozenset[str]) -> bool:

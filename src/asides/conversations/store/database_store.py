@@ -13,7 +13,7 @@ from asides.values.messages import Message
 from asides.values.usage import Usage
 
 _MAX_NAME = 2000
-"""The bytes of a name in a shared database, which has to fit into a page of its index."""
+"""Maximum bytes of a name in a shared database: it must fit into an index page."""
 
 
 class DatabaseStore:

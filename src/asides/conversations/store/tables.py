@@ -141,7 +141,7 @@ def delete(name: str) -> Queries[bool]:
 def rename(name: str, new: str, now: float) -> Queries[bool]:
     """Give a conversation another name; False when it is not in the store. Raises StoreError if the name is taken."""
     if name != new:
-        # A row of its own makes others wait who create one of this name at the same time.
+        # Inserting a row of this name first makes concurrent creators of the name wait.
         if not (yield from _insert_conversation(new, now)):
             raise StoreError(f"there is a conversation {new!r} already. Choose another name, or delete that one.")
         yield Query("DELETE FROM conversations WHERE name = ?", (new,))
@@ -232,7 +232,7 @@ def _parse_about(row: tuple[Any, ...]) -> ConversationInfo:
     _, name, version, rewritten, length, system, model, usage, created, updated = row
     try:
         spent = msgspec.json.decode(usage, type=Usage)
-        # A damaged file, or another program, may have put anything into a column.
+        # A damaged file or another program may have written anything into a column.
         msgspec.convert((name, version, rewritten, length, system, model, created, updated), _Columns)
     except (msgspec.DecodeError, TypeError, UnicodeDecodeError):  # TypeError: the column holds a number.
         raise StoreError(

@@ -21,7 +21,7 @@ from asides.values.rejections import Rejection
 from asides.values.thinking import Origin, Seal, Thought
 
 Token: TypeAlias = Seal | Thought | ServerTool | UnknownPart
-"""What of a part goes back to its maker: a seal, or a part that has none."""
+"""What is sent back to the maker of a part: its seal, or a part without a seal."""
 
 _ITEM = "item"
 # An item that the encoder can write without its entry.
@@ -61,7 +61,7 @@ class PlacedToken(NamedTuple):
 
     @property
     def origin(self) -> Origin | None:
-        """Who made it, as far as that is known."""
+        """Its maker, if known."""
         own = self.token.origin
         return own if own is not None else getattr(self.owner, "origin", None)
 

@@ -128,7 +128,7 @@ _END_WITH_USER = offer(
         code="prefill_adjusted",
         setting="messages",
     ),
-    # A message of the system may be the last one, too.
+    # The last message may also be a system message.
     Fix(SYSTEM_JOINED, (("message_rules", ("system_first",)),), code="system_moved", setting="messages"),
 )
 
@@ -174,7 +174,7 @@ _ROOTS = ("", "options.", "generationConfig.", "inferenceConfig.", "additionalMo
 
 
 def _drop_named_fields(refused: RefusedRequest) -> Iterator[Fix]:
-    """Leave the field out that the refusal names, if the request has it and the caller did not give it themselves."""
+    """Leave out the field that the refusal names, if the request has it and the caller did not set it."""
     yield from _change_limit(refused)
     if re.search(r"(?i)effort|output_config|\bsystem\b", refused.rejection.text):
         yield NO_EFFORT_MESSAGES
@@ -247,7 +247,7 @@ OTHER_FIXES: dict[OtherKind, ListFixes] = {
     "tools_unsupported": offer(
         Fix(CALLS_TOLD, (("tools", False),), code="calls_as_text", setting="messages"),
     ),
-    # Every plan fits the ids. Only the bytes of a client, which went out as they came, can have others.
+    # Every plan adapts the ids. Only a client's body that was forwarded verbatim can have others.
     "call_ids_refused": offer(),
     "schema_unsupported": offer(
         *(

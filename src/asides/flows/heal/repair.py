@@ -28,10 +28,10 @@ from asides.values.notices import Notice
 from asides.values.rejections import Rejection, RejectionKind
 
 MOST_REPAIRS = 3
-"""The most repairs of one request."""
+"""Maximum number of repairs of one request."""
 
 _ANY_STATE = "replay_rejected"
-"""The kind of a refusal of earlier thinking that says no more."""
+"""The kind of a refusal of earlier thinking without details."""
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class Healer:
         if not self._requests:
             self._requests.append(sent.request)
         if self._steps and self._steps[-1].kind == kind:
-            # The last repair did not help: the next one begins where it began.
+            # The last repair did not help: undo it and try the next one.
             sent = self._steps.pop().before
         return self._try_next(kind, error, rejection, sent)
 
@@ -215,7 +215,7 @@ _REPORTED: tuple[tuple[str, RejectionKind, tuple[tuple[str, Any], ...]], ...] = 
     ("end_user", "encrypted_reasoning_wrong_account", (("account_bound", True),)),
     ("model", "thinking_signature_invalid", ()),
 )
-"""By a word of the reason: the kind that the refusal would have had, and the fact of the target."""
+"""By a keyword of the reason: the kind of the equivalent refusal, and the fact about the target."""
 
 
 def learn_from_reports(sent: SentRequest, notices: Iterable[Notice]) -> tuple[Learned, ...]:

@@ -44,7 +44,7 @@ _HEADINGS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _FRAGMENTS = 2
-# Some thousand tokens. A server that sends more than it was asked for gets no more time.
+# Some thousand tokens. Text beyond the requested length is not searched.
 _LONGEST = 32 * 1024
 _THINKING_WORDS = re.compile(
     r"think|thought|reasoning|analys|scratch|monolog|reflect|ponder|deliberat|rationale|inner|\bcot\b|cot_|_cot|muse|musing"
@@ -155,7 +155,7 @@ def _write_end(word: re.Match[str]) -> str:
 
 
 def _find_orphan(text: str) -> FoundTags | None:
-    """Thinking before a closing mark that nothing opened: the template of the model had opened it."""
+    """Thinking before a closing mark without an opening one, which was in the model's template."""
     for closing, opening in _ORPHANS:
         found = re.search(closing, text)
         if found is None or found["name"].lower() in _ANSWER_NAMES:
@@ -164,7 +164,7 @@ def _find_orphan(text: str) -> FoundTags | None:
         opened = opening.format(name=found["name"])
         if opened[:-1] in before or not before.strip() or not after.strip():
             continue
-        # The splitter knows code, in which a mark is only quoted.
+        # The splitter recognizes code, where a mark is only quoted.
         read = separate(text, ((opened, found[0]),))
         if read.thinking:
             return FoundTags((opened, found[0]), read.thinking, read.text, starts_inside=True)

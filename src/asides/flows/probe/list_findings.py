@@ -22,7 +22,7 @@ _INCLUDED = {
 
 
 class ProbeFinding(msgspec.Struct, frozen=True):
-    """One thing that was found out, or not."""
+    """One finding, or an open question."""
 
     topic: str
     text: str

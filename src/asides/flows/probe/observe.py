@@ -29,11 +29,11 @@ _OTHER_FIELDS = frozenset(
     "role content refusal tool_calls function_call audio annotations name images citations obfuscation id tool_call_id"
     " tool_name type object index status model finish_reason stop_reason logprobs matched_stop channel".split()
 )
-# The dialects whose messages are objects with a field for each thing.
+# The dialects whose messages are objects with named fields.
 _WITH_FIELDS = ("openai_chat", "ollama")
 _SNAPSHOTS = 3
 _LEAST_WORDS = 2
-# A name that a row can have: no control characters, quotes, backslashes or blanks around it, and not long.
+# A field name that a row can hold: short, without control characters, quotes, backslashes or outer blanks.
 _NAME = re.compile(r'(?!\s)[^\x00-\x1f\x7f-\x9f"\\]{1,64}(?<!\s)')
 _ABSENT = (404, 405, 410, 501)
 _MODEL_WORDS = re.compile(r"model|deployment|engine|snapshot", re.IGNORECASE)
@@ -162,7 +162,7 @@ def _make_target(dialect: str) -> Target:
 
 def _read_refusal(error: ProviderError, status: int, body: bytes, dialect: str) -> Observation:
     said = body[:_MAX_TEXT].decode("utf-8", "replace")
-    # Our own errors wrap the server's words; their beginning and their advice say nothing here.
+    # Our own errors wrap the server's words; drop our prefix and advice.
     words = quote_message(error._said[0]) or quote_message(said) or f"status {status}"
     state: State = "refused"
     if status in (401, 403):

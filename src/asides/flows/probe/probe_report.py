@@ -29,7 +29,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
     complete: bool = False
     """False: it was interrupted, or ran out of requests before everything was asked."""
     problem: str = ""
-    """Why nothing more could be found out."""
+    """Why the probe had to stop."""
     state: ProbeState = "nothing"
     """Whether an endpoint answered, and if not, why."""
 

@@ -55,7 +55,7 @@ def _is_switch_named(switch: Switch, others: Sequence[Switch], said: str, wish: 
     if not is_named(field, said):
         return False
     if not inner:
-        # The same name right behind another field is meant inside that.
+        # The same name directly after another field refers to a member of that field.
         for names in (_list_names(other, wish) for other in others if other is not switch):
             if field in names[1:]:
                 said = re.sub(rf"{re.escape(names[0])}\W{{1,6}}{re.escape(field)}\b", names[0], said)

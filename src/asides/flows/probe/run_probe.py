@@ -50,7 +50,7 @@ class Probe(TrialSender):
         self._auth: Auth | None = None
 
     def steps(self) -> Flow[ProbeReport]:
-        """The flow. It raises nothing that a server causes."""
+        """Run the flow. Errors caused by the server are not raised."""
         try:
             yield from self._discover()
             yield from self._examine_thinking()
@@ -119,7 +119,7 @@ class Probe(TrialSender):
         return hint
 
     def _read_capabilities(self) -> Flow[None]:
-        """Ask a server of a dialect that has such a request what the model can do. It costs no tokens."""
+        """Ask the server for the model's capabilities, if the dialect has such a request. It costs no tokens."""
         request = trials.build_capabilities_request(self.setup)
         if request is not None and self.call.extent != "quick":
             seen = yield from self.send("what can the model do?", request, self.setup.dialect)
@@ -182,7 +182,7 @@ class Probe(TrialSender):
         seen = yield from self.ask("ask again with more tokens", "default")
         if seen.state == "answered":
             known.baseline = seen
-            # The first reply shows nothing that this one does not.
+            # This reply shows everything that the first one did.
             known.replies = [pair for pair in known.replies if pair[1] is seen]
 
     def _stream(self, kind: str) -> Flow[None]:
@@ -248,7 +248,7 @@ class Probe(TrialSender):
             yield from self._send_back(turn, tools=tools)
 
     def _read_turn(self, seen: Observation) -> Message | None:
-        """The turn as it would be read with the row that is known by now."""
+        """The turn as decoded with the row inferred so far."""
         row = infer_row(self.known, self.call.name, (), query=self.setup.query)
         if row is None:
             return None

@@ -57,11 +57,11 @@ class ProbeCall(msgspec.Struct, frozen=True):
 
 
 class SpentError(Exception):
-    """No request is left."""
+    """The limit of requests is reached."""
 
 
 class StoppedError(Exception):
-    """Nothing more can be found out."""
+    """The probe cannot continue."""
 
 
 class TrialSender:
@@ -102,7 +102,7 @@ class TrialSender:
 
     @property
     def setup(self) -> Setup:
-        """How requests are written now."""
+        """How requests are currently encoded."""
         if self.known.setup is None:
             raise StoppedError
         return self.known.setup
@@ -120,7 +120,7 @@ class TrialSender:
         return self._redact(url.replace(inner, self.call.base_url, 1) if url.startswith(inner) else url)
 
     def send(self, purpose: str, request: HttpRequest, dialect: str) -> Flow[Observation]:
-        """Send a request and read its answer. A server that is busy is asked once more."""
+        """Send a request and read its answer. Retries once if the server is busy."""
         seen, wait = yield from self._send_once(purpose, request, dialect)
         if wait is not None:
             yield Sleep(wait)
@@ -188,7 +188,7 @@ def _describe_list(seen: Observation) -> str:
 
 
 def _find_wait(head: Head, seen: Observation) -> float | None:
-    """The seconds after which a busy server is asked once more."""
+    """Seconds to wait before retrying a busy server."""
     if seen.status not in BUSY:
         return None
     wait = read_retry_after(head.headers, head.received)

@@ -212,14 +212,14 @@ def build_check(setup: Setup) -> HttpRequest:
 
 
 def _encode(prompt: Prompt, row: Provider, rule: ModelRule, setup: Setup) -> HttpRequest:
-    # A rule that forbids nothing: what the server takes is what is to be found out.
+    # A rule without restrictions: the probe finds out what the server accepts.
     plain = msgspec.structs.replace(rule, forbids=(), refuses=())
     target = Target(row, setup.model, setup.base_url, plain)
     return find_dialect(setup.dialect).encode(prompt, target)[0]
 
 
 def build_capabilities_request(setup: Setup) -> HttpRequest | None:
-    """The request for what a model can do, in the dialect that has one; None in others."""
+    """The request for a model's capabilities; None in dialects without one."""
     if setup.dialect != "ollama":
         return None
     request = build_check(setup)

@@ -14,7 +14,7 @@ from asides.values.notices import escape_controls
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 # Fields of pairs: a table in TOML.
 _PAIRS = ("headers", "query", "fields")
-# What a file cannot say, or says by itself.
+# Fields that a file cannot hold, or that are implied.
 _NOT_IN_FILES = ("name", "tier")
 _WIDTH = 100
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
