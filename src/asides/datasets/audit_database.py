@@ -87,7 +87,7 @@ def _connect(address: str, path: str) -> sqlite3.Connection | None:
 
 
 def _harden(connection: sqlite3.Connection) -> None:
-    """Read the file as that of a stranger: its schema may call no function that does harm."""
+    """Treat the file as untrusted: its schema must not call harmful functions."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)

@@ -213,7 +213,7 @@ def _audit_parquet(path: str, settings: AuditSettings, report: FileReport, fix: 
 
 
 def _read_text(value: Any) -> Any:
-    """Bytes as text, if they are."""
+    """Bytes as text, if they are text."""
     if isinstance(value, bytes):
         with suppress(UnicodeDecodeError):
             return value.decode()

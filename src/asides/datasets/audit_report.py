@@ -1,4 +1,4 @@
-"""What the audit of a file counts beside its findings."""
+"""The counters of a file's audit besides its findings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MAX_PROBLEMS = 20
 
 
 class FileReport(msgspec.Struct):
-    """What was read of a file. Filled while its findings are taken."""
+    """Statistics about a file, filled while its findings are read."""
 
     file: str
     form: str = ""
@@ -16,7 +16,7 @@ class FileReport(msgspec.Struct):
     rows: int = 0
     found: int = 0
     left: int = 0
-    """What a cleaned copy still holds."""
+    """Findings that remain in a cleaned copy."""
     mentions: int = 0
     """Opening tags after the start of an answer, which count as part of it."""
     unread: int = 0

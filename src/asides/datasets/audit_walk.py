@@ -306,7 +306,7 @@ _INNER_LISTS = ("content", "parts", "output", "summary")
 
 
 def find_speaker(value: _Object) -> _Speaker | None:
-    """Who a message, an item or a part of content is of; None if it does not say."""
+    """The role of a message, an item or a part of content, or None."""
     role = value.get("role")
     author = value.get("author")
     if role is None and isinstance(author, Mapping):

@@ -110,7 +110,7 @@ def _get_number(row: tuple[int, dict[str, Any], str, bool]) -> int:
 def _encode_row(row: dict[str, Any]) -> bytes:
     try:
         return _encode(row)
-    except (UnicodeEncodeError, TypeError):  # half a character, from CSV
+    except (UnicodeEncodeError, TypeError):  # lone surrogate, from CSV
         return _encode_lenient(row)
 
 

@@ -89,8 +89,8 @@ def _refuse_tools(value: object) -> None:
 
 
 def describe_problem(problem: Exception) -> str:
-    """What is wrong with a row."""
-    # The advice is for a person with one document, not for a list of rows.
+    """The problem of a row."""
+    # Drop the advice, which is meant for a single document.
     return split_advice(str(problem))[0][:200]
 
 

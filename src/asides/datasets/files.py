@@ -46,12 +46,12 @@ class FileForm(msgspec.Struct, frozen=True):
     """How the rows of a file are written."""
 
     format: FileFormat | None
-    """None: the name does not say; the first bytes do."""
+    """None: not in the name; detected from the first bytes."""
     compression: Compression = ""
 
 
 def find_form(path: str) -> FileForm:
-    """The form that a name says: `answers.jsonl.zst`."""
+    """The form in a name: `answers.jsonl.zst`."""
     name = Path(path)
     compression = COMPRESSIONS.get(name.suffix.lower(), "")
     ending = Path(name.stem).suffix if compression else name.suffix

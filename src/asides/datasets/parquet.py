@@ -71,7 +71,7 @@ def iterate_parquet(
         known = None if columns is None else [each for each in columns if each in file.schema_arrow.names]
         for batch in file.iter_batches(batch_size=_ROWS, columns=known):
             done += batch.num_rows
-            # A damaged file may say that it has no rows.
+            # A damaged file may report zero rows.
             yield to_rows(batch, name), done / total if total else 1.0
 
 

@@ -209,7 +209,7 @@ def _find_first_name(lines: list[bytes]) -> str | None:
 _TOKENS = re.compile(r'"(?:[^"\\\n]|\\.)*"|["{}\[\],]')
 _NEXT_OBJECT = re.compile(r"[,\n]\s*(?=\{)")
 _PAIRS = {"}": "{", "]": "["}
-# An error so near to the end of what was read may be the cut.
+# An error this close to the end of the buffer may be caused by the cut.
 _CUT = 16
 
 

@@ -44,7 +44,7 @@ def encode_edits(compaction: Compaction, notices: list[Notice]) -> dict[str, Any
         tokens = max(compaction, _LEAST_TRIGGER)
         edit["trigger"] = {"type": "input_tokens", "value": tokens}
         if tokens != compaction:
-            detail = "this provider compacts at no fewer tokens"
+            detail = "the minimum of this provider"
             notices.append(Notice("compaction_adjusted", detail, "compaction", str(compaction), str(tokens)))
     return {"context_management": {"edits": [edit]}}
 

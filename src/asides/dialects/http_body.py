@@ -141,7 +141,7 @@ def report_unsupported(prompt: Prompt, *settings: str) -> list[Notice]:
 def report_tool_settings(prompt: Prompt, *settings: str) -> list[Notice]:
     """Return a notice for each of these settings that was set without tools: hosts refuse them then."""
     return [
-        Notice("setting_dropped", f"{setting} means nothing without tools", setting)
+        Notice("setting_dropped", f"{setting} has no effect without tools", setting)
         for setting in settings
         if getattr(prompt, setting) is not None
     ]

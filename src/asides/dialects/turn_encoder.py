@@ -123,7 +123,7 @@ class _TurnEncoder:
                 return [(form.system_turn, [block for part in message.parts for block in self.encode_user_part(part)])]
             case "system":
                 if self.history.last:
-                    detail = "system messages have one place here; this one was moved to the front"
+                    detail = "system messages must come first here; this one was moved to the front"
                     add_notice(notices, "system_moved", detail)
                 leave_out_all_but_text(message, notices)
                 texts = [part for part in message.parts if isinstance(part, Text)]
@@ -133,7 +133,7 @@ class _TurnEncoder:
                 blocks = self.encode_assistant(message)
                 turns: Turns = [("assistant", blocks)] if blocks else []
                 if blocks and not self.history.last and self.opens:
-                    detail = "a conversation begins with the user here; a short user message was added"
+                    detail = "conversations must begin with the user here; a short user message was added"
                     add_notice(notices, "turn_added", detail)
                     return [("user", [form.text(OPENING)]), *turns]
                 return turns
@@ -192,7 +192,7 @@ class _TurnEncoder:
                 thoughts = []
         if thoughts:
             # A turn that ends with thinking is refused.
-            add_notice(self.notices, "reasoning_not_sent", "a thought that nothing followed cannot go back")
+            add_notice(self.notices, "reasoning_not_sent", "a trailing thought cannot be sent back")
         return encoded
 
     def encode_assistant_part(self, part: Part) -> list[Any]:

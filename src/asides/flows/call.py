@@ -168,11 +168,13 @@ def report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
     if target.foreign:
         plain = plain_row(target.dialect).name
         detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
-        notices += (Notice("foreign_address", f"{detail}; a row of your own for it can say more", "base_url"),)
+        notices += (Notice("foreign_address", f"{detail}; add a provider row for it to change that", "base_url"),)
     if target.provider.launcher == OWN_STAGE:
         notices += (Notice("answered_by_stage", "ASIDES_STAGE is set, so the stage answers instead of the provider"),)
     if prompt.state != NO_STATE and target.dialect != RESPONSES:
-        notices += (Notice("state_not_sent", "nothing is stored at this endpoint; all is sent each time", "stateful"),)
+        notices += (
+            Notice("state_not_sent", "this endpoint stores nothing; the whole history is sent each time", "stateful"),
+        )
     return notices
 
 

@@ -44,7 +44,7 @@ class CacheBreak(msgspec.Struct, frozen=True):
 
 
 class SentBefore(msgspec.Struct, frozen=True):
-    """The request before: what a conversation asked last, and whom."""
+    """The previous request of a conversation, and its target."""
 
     prompt: Prompt
     target: Target
@@ -56,7 +56,7 @@ class SentBefore(msgspec.Struct, frozen=True):
 _NO_STATE = ProviderState()
 _LISTS = ("messages", "contents", "input")
 
-# The fields that providers put before the messages or use to write the prompt, and what they are to a caller. A change
+# The fields that providers put before the messages or use to build the prompt, and their names for a caller. A change
 # of any other field, such as a limit or a temperature, leaves the cache as it is.
 _FIELDS: dict[str, BreakReason] = {
     "tools": "tools",
@@ -237,14 +237,14 @@ def _pair_items(old: list[Any], new: list[Any]) -> Iterable[tuple[Any, Any]]:
 
 
 def _select_prompt_fields(name: str, value: Any) -> Any:
-    """The part of a field that is of the prompt."""
+    """The part of a field that belongs to the prompt."""
     if name == "generationConfig" and isinstance(value, dict):
         return {inner: value[inner] for inner in _CONFIG_FIELDS if inner in value} or None
     return value
 
 
 def _find_changed_decision(old: Sequence[Decision], new: Sequence[Decision], number: int) -> Decision | None:
-    """The first decision about this message, or one before it, that is not the same any more."""
+    """The first decision about this message or an earlier one that changed."""
     known = {(each.message, each.part, each.what): each.action for each in old}
     for decision in new:
         if (

@@ -74,7 +74,7 @@ def export_messages(
 def _select_parts(
     message: Message, chosen: MessageFormat, rows: Sequence[Provider], *, thinking: bool
 ) -> Iterator[Part]:
-    """The parts to export, without the seals that stay out."""
+    """The parts to export, without dropped seals."""
     for part in message.parts:
         if isinstance(part, (ServerTool, UnknownPart)) and not _is_native(part.json, part.origin, chosen, rows):
             continue

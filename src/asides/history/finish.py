@@ -53,7 +53,7 @@ def _is_finished(part: Part, following: tuple[Part, ...], *, at_end: bool) -> bo
     """`at_end`: nothing but calls follows."""
     match part:
         case Text() | Commentary():
-            # A blank item that ended stays: without it providers refuse the thought before it.
+            # A finished blank item stays: without it providers refuse the thought before it.
             return bool(part.text.strip()) or any(seal.value or seal.kind == _ITEM for seal in part.seals)
         case ToolCall():
             return _has_all_arguments(part, at_end)

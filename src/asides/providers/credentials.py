@@ -29,7 +29,7 @@ def fingerprint_account(key: str) -> str:
 
 
 class Secret:
-    """A key that only `reveal()` shows."""
+    """A key that only `reveal()` returns."""
 
     __slots__ = ("_value",)
 
@@ -51,7 +51,7 @@ class Secret:
         return fingerprint_account(self._value)
 
     def list_secrets(self) -> list[str]:
-        """Everything of it that nothing may show."""
+        """All its secret values, which must never be shown."""
         return [self._value]
 
     def __eq__(self, other: object) -> bool:
@@ -141,7 +141,7 @@ class KeySource(Secret):
         self.cloud: Cloud = cloud
         self.base_url = base_url
         self.is_required = is_required
-        """Whether a cloud without credentials is an error; else requests go out without any."""
+        """Whether missing cloud credentials are an error; else requests are sent without any."""
         self.current: Secret | None = None
         """The key of this attempt."""
         self.refusal: ProviderError | None = None
@@ -162,7 +162,7 @@ class KeySource(Secret):
 
     @property
     def account(self) -> str:
-        """Not known: the keys of one account change with time."""
+        """Unknown: the keys of one account change over time."""
         return ""
 
     def reveal(self) -> str:
@@ -253,7 +253,7 @@ def find_key(
 
 
 def name_cloud(provider: Provider) -> Cloud:
-    """The cloud whose credentials the provider takes where it has no key."""
+    """The cloud whose credentials the provider accepts instead of a key."""
     return "aws" if provider.signing == "aws" else provider.cloud
 
 
@@ -336,7 +336,7 @@ def is_loopback(url: str) -> bool:
             return True
         address = ip_address(host)
     except ValueError:
-        return False  # A name such as 127.evil.com is anyone's.
+        return False  # A name such as 127.evil.com can belong to anyone.
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
 

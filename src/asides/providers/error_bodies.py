@@ -62,7 +62,7 @@ def list_error_messages(body: bytes | str, message: str = "", code: str = "") ->
     unique: dict[str, ErrorMessage] = {}
     for each in found:
         known = unique.get(each.text)
-        # The same text once more, with its code this time.
+        # The same text again, but with its code.
         if known is None or (each.code and not known.code):
             unique[each.text] = each
     return list(unique.values())
@@ -123,7 +123,7 @@ def _read_object(fields: Mapping[str, Any], code: str, param: str, depth: int, f
     named = fields.get("param")
     if isinstance(named, str) and named:
         if named.count(" ") >= 2:
-            _read_text(named, code, "", depth + 1, found)  # MiMo says there what is wrong
+            _read_text(named, code, "", depth + 1, found)  # MiMo describes the problem there
         else:
             param = named[:200]
     for name in _WORDS:
@@ -170,7 +170,7 @@ _DEEPEST = 40
 _ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|(.))"
 _PLAIN_ESCAPES = {"n": "\n", "r": " ", "t": " "}
 _MAX_ESCAPED = 3
-"""So often a text may have been escaped: by JSON in JSON, and by Python's repr."""
+"""Maximum levels of escaping: JSON in JSON, and Python's repr."""
 # In an object that was cut off.
 _FIELD = (
     r"[\"'](?:message|msg|raw|detail|error)[\"']\s{0,4}:\s{0,4}"
@@ -200,7 +200,7 @@ def _read_text(text: str, code: str, param: str, depth: int, found: list[ErrorMe
             _read_text(text[after + len(_BEDROCK) :], code, param, depth + 1, found)
         else:
             rest = _shorten(text if first is None else _read_objects(text, code, param, depth, found))
-            # A document that was cut off, and has no words in it, may be a reply.
+            # A document that was cut off and has no message may be a reply.
             if rest and rest[0] != "{":
                 found.append(ErrorMessage(rest, code, param, depth))
 
@@ -286,7 +286,7 @@ def _parse_object(text: str) -> Any:
     from ast import literal_eval
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about escapes that are none
+        warnings.simplefilter("ignore")  # about invalid escapes
         try:
             return literal_eval(text)
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):

@@ -139,7 +139,7 @@ def _index_rows(rows: Sequence[Provider]) -> dict[str, Provider]:
             for key in list_names(row):
                 index.setdefault(key, row)
         if not isinstance(rows, tuple):
-            return index  # It may change.
+            return index  # The mapping may change.
         if len(_INDEXES) >= _MAX_INDEXES:
             _INDEXES.clear()
         known = _INDEXES[id(rows)] = (rows, index)

@@ -61,7 +61,7 @@ def read_key_file(path: str | os.PathLike[str]) -> KeyFile:
     try:
         return msgspec.json.decode(content, type=KeyFile)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # What the parser says may quote the content.
+        # The parser's message may quote the content.
         raise ConfigError(
             f'the key file {place} is not valid: it must be JSON such as {{"keys": {{"PROVIDER": "KEY"}}}}. Correct '
             "it, or delete it and store the keys again with `asides keys set`."
@@ -77,7 +77,7 @@ def check_privacy(path: Path, status: os.stat_result) -> None:
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigError(f"others may read or write the key file {path}, so it is not read. Run chmod 600 {path}")
     user = os.geteuid()
-    # The administrator may read everything, and what belongs to the administrator is as safe as the machine.
+    # The administrator can read everything anyway, so their files are as safe as the machine.
     if user and status.st_uid not in (user, 0):
         raise ConfigError(f"the key file {path} belongs to another user, so it is not read. Run chown it.")
 

@@ -51,7 +51,7 @@ def remember(learned: Learned) -> None:
     place = (learned.endpoint, learned.account)
     known = [fact for fact in MEMORY.get(place, ()) if fact != learned]
     if learned.refused and not learned.changes:
-        # Many histories give many digests: they share one fact, so that they do not push out others.
+        # Digests of many histories share one fact, so that they do not evict other facts.
         same = [fact for fact in known if not fact.changes and _is_about_same(fact, learned)]
         digests = dict.fromkeys(digest for fact in (*same, learned) for digest in fact.refused)
         learned = msgspec.structs.replace(learned, refused=tuple(digests)[-_MAX_REFUSED:])

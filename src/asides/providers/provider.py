@@ -67,7 +67,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     thinking: Literal["always", "optional", "never", "unknown"] = "unknown"
     """always: thinking cannot be turned off; never: the model does not think."""
     default: Literal["on", "off"] | None = None
-    """Whether it thinks when the request does not say."""
+    """Whether it thinks by default."""
     kind: ThoughtKind = "raw"
     """The form in which a reply shows its thinking."""
     efforts: tuple[Effort, ...] | None = None
@@ -146,9 +146,9 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_output: int | None = None
     """The output limit in tokens, thinking included; None = not known."""
     context: int | None = None
-    """The most tokens of a request and its reply together; None = not known."""
+    """Maximum tokens of a request and its reply together; None = not known."""
     input_limit: int | None = None
-    """The most input tokens of a request; None = not known."""
+    """Maximum input tokens of a request; None = not known."""
     starts_inside: bool | Literal["auto"] = False
     """Whether its chat template opens the thinking tag. "auto": it may, so content waits for a tag or the end."""
     thinks_though_off: bool = False
@@ -176,7 +176,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     system_role: SystemRole | None = None
     replay_as: ReplayAs | None = None
     empty_thinking: EmptyThinking | None = None
-    """How a turn with calls carries thinking that is gone, where it differs from the host."""
+    """How a turn with calls replaces lost thinking, where it differs from the host."""
     message_rules: tuple[MessageRule, ...] = ()
     """What its chat template demands of messages, besides the host."""
     stream_only: StreamOnly = False
@@ -283,7 +283,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     chooses: bool = False
     """Each call chooses its dialect (providers/endpoint.py)."""
     max_tools: int | None = None
-    """The most tools that the provider documents for one request; None: no documented limit."""
+    """The documented maximum of tools in one request; None: no documented limit."""
     own_hosts: tuple[str, ...] = ()
     """The provider's own hosts besides that of `base_url`; a leading dot means all subdomains."""
     host: str = ""

@@ -233,7 +233,7 @@ async def _answer_async(
             open_task.cancel()
         try:
             await asyncio.wait(left)
-        finally:  # A second cancellation ends the wait; everything is closed already.
+        finally:  # Also after a second cancellation, which ends the wait.
             if ends_transport:
                 await transport.close()
 

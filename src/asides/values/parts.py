@@ -71,7 +71,7 @@ class Refusal(msgspec.Struct, JsonForm, frozen=True, tag="refusal"):
 
     text: str
     seals: ClassVar[tuple[Seal, ...]] = ()
-    """It cannot have any."""
+    """Always empty."""
 
     def __repr__(self) -> str:
         return f"Refusal(<{len(self.text)} characters>)"
@@ -285,7 +285,7 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
     is_json: bool = False
     """True: the text is JSON. Dialects whose results can be objects send an object; others send the text."""
     seals: ClassVar[tuple[Seal, ...]] = ()
-    """It cannot have any."""
+    """Always empty."""
 
     if TYPE_CHECKING:
 

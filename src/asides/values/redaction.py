@@ -16,9 +16,9 @@ from asides.values.thinking import Thought
 
 HIDDEN = "***"
 _CUT = "…"
-# A shorter secret is a word like any other ("none", "test"), and is taken out as a whole word or not at all.
+# A shorter secret may be an ordinary word ("none", "test"), and is removed only as a whole word.
 _SHORTEST_WORD, _SHORTEST_SECRET = 4, 8
-# Of longer secrets this much is recognised also where the rest was cut off, and of very long ones only this much.
+# Longer secrets are recognised by this prefix even if cut off; of very long ones only this prefix is used.
 _LONG, _HEAD, _MOST = 24, 16, 128
 _BASE64 = "[A-Za-z0-9+/_-]{0,4}"
 _MORE_OF_IT = r"[^\s\"'`<>,;()\[\]{}]*"

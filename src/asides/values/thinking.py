@@ -42,7 +42,7 @@ class Origin(msgspec.Struct, JsonForm, frozen=True):
 
 
 ENVELOPES = ("asd1.", "YXNkMS")
-"""How the tokens of a relay begin, plain and in base64. They are for the relay that made them."""
+"""Prefixes of a relay's tokens, plain and in base64. Only the relay that made them can read them."""
 
 
 class Seal(msgspec.Struct, JsonForm, frozen=True):
@@ -153,7 +153,7 @@ class Thinking(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.effort is not None and self.effort not in EFFORTS:
-            _read_word(self.effort, [])  # Raises InvalidThinking, or finds another word for an effort.
+            _read_word(self.effort, [])  # Raises InvalidThinking, or maps another word for an effort.
 
     @property
     def asked(self) -> bool:

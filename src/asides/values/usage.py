@@ -178,7 +178,7 @@ def _read_amount(value: Any) -> Decimal | None:
         amount = Decimal(str(value))
     except (InvalidOperation, ValueError):
         return None
-    # A sum or a share of more would be an overflow.
+    # Sums and shares of larger amounts would overflow.
     return amount if amount.is_finite() and amount >= 0 and amount.adjusted() < _MAX_DIGITS else None
 
 
@@ -203,28 +203,28 @@ class Timing(msgspec.Struct, JsonForm, frozen=True):
     first_word: float | None = None
     """Until the answer began."""
     thinking: float | None = None
-    """In thinking that could be seen: each thought from its first text until something else came. None for a reply that
+    """Time of visible thinking: each thought from its first text until other content arrived. None for a reply that
     came in one piece, since it does not show when the model thought."""
     total: float | None = None
-    """Until the end of the reply, or of what had arrived of it."""
+    """Until the end of the reply, or of the part that arrived."""
 
 
 class ReplyTimer:
-    """Measures a reply: a fold knows what came, and a flow that has a clock when."""
+    """Measures a reply: the fold reports what arrived, a flow with a clock reports when."""
 
     __slots__ = ("_began", "_first", "_last", "_thought", "seconds")
 
     def __init__(self, began: float) -> None:
-        """`began`: the time when the call did."""
+        """`began`: start of the call."""
         self._began = self._last = began
         self._first: dict[str, float] = {}
         self._thought: tuple[int, float] | None = None
-        """The block that is being thought, and since when."""
+        """The current block of thinking and its start."""
         self.seconds: dict[int, float] = {}
-        """How long each thought took, by its block. Not of one that came in one piece with what followed it."""
+        """Duration of each thought by block, except thoughts that arrived together with what follows."""
 
     def stamp(self, now: float, moves: Iterable[tuple[int, str]]) -> None:
-        """Record that these blocks came now, in this order, each with the kind of its content."""
+        """Record that these blocks arrived now, in this order, each with the kind of its content."""
         self._last = now
         elapsed = now - self._began
         self._first.setdefault("event", elapsed)
@@ -363,5 +363,5 @@ def _estimate(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cos
             share = None if thinking is None else price(model, thinking, thinking).output_price
             return Cost(Decimal(whole.total_price), thinking=share, origin="estimated")
         except Exception:  # noqa: BLE001, S112
-            continue  # it does not know the model, the counts contradict each other, or it is broken
+            continue  # the model is unknown, the counts are inconsistent, or the library failed
     return None

@@ -38,7 +38,7 @@ class Format(msgspec.Struct, frozen=True):
     """The pattern of what begins a turn of another speaker than the model; for formats that are one text."""
 
     keeps: frozenset[Feature] = frozenset()
-    """What it has of that which only some formats have."""
+    """Which of the features that only some formats have."""
 
     def keep(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         """The turns as the format holds them: without signatures, if it has none.
@@ -69,7 +69,7 @@ class Format(msgspec.Struct, frozen=True):
         return messages
 
     def find_spans(self, text: str) -> Iterable[Span]:
-        """The places of what the model says in a conversation that is one text."""
+        """The spans of model output in a conversation that is one text."""
         spans: Iterable[Span] = self._load("find_spans")(text)
         return spans
 

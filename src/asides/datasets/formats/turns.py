@@ -29,7 +29,7 @@ FEATURES: dict[Feature, str] = {
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """What a model says in one piece."""
+    """One piece of a model's turn."""
 
     kind: Said
     text: str
@@ -75,7 +75,7 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def features(self) -> set[Feature]:
-        """What of it only some formats have."""
+        """Its features that only some formats have."""
         kinds = {piece.kind for piece in self.pieces}
         found: dict[Feature, bool] = {
             "signatures": any(piece.signature for piece in self.pieces if piece.kind == "thinking"),

@@ -143,7 +143,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     if isinstance(own, dict) and "type" not in own and "thinking" not in body:
         # Fields that a request had beside a type; the object is refused without one.
         del extra["thinking"]
-        notices.append(Notice("setting_dropped", "it means nothing without thinking", "thinking", ", ".join(own)))
+        notices.append(Notice("setting_dropped", "it has no effect without thinking", "thinking", ", ".join(own)))
     body = write_fields(prompt, merge_fields(body, extra), "anthropic", _WHOLE, notices)
     if _restore_older_output(prompt, body):
         betas.append(OLDER_OUTPUT)

@@ -139,7 +139,7 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     called = bool(list_calls(prompt.messages))
     if not prompt.tools or (prompt.tool_choice == "none" and not called):
         if prompt.tool_choice not in (None, "auto", "none"):
-            notices.append(Notice("setting_dropped", "tool_choice means nothing without tools", "tool_choice"))
+            notices.append(Notice("setting_dropped", "tool_choice has no effect without tools", "tool_choice"))
         return {}
     tools = [(_encode_tool(tool), tool.cache) for tool in prompt.tools]
     marked = [each for tool, cache in tools for each in (_mark_cache(tool, cache) if cache else [tool])]

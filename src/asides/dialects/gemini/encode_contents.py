@@ -92,7 +92,7 @@ class _ContentEncoder:
                 parts = _encode_model(message, notices, must_sign=self.must_sign, keeps_blanks=keeps_blanks)
                 turns: Turns = [("assistant", parts)] if parts else []
                 if parts and not history.last:
-                    detail = "a conversation begins with the user here; a short user message was added"
+                    detail = "conversations must begin with the user here; a short user message was added"
                     add_notice(notices, "turn_added", detail)
                     return [("user", [{"text": OPENING}]), *turns]
                 return turns

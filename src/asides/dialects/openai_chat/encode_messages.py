@@ -200,7 +200,7 @@ class _MessageEncoder:
         fields = self.encode_thoughts(message, calls=bool(calls))
         content = self.encode_own_content(message, own, images) if is_list else self.encode_content(message)
         if content and calls and fields and "one_channel" in self.target.facts.enforces:
-            add_notice(self.notices, "reasoning_not_sent", "a turn with calls has words or thinking here, not both")
+            add_notice(self.notices, "reasoning_not_sent", "a turn with calls can have text or thinking here, not both")
             fields = {}
         if not content and not calls and not refusal and not fields and not images:
             add_notice(self.notices, "message_not_sent", "an assistant message without content was left out")

@@ -318,7 +318,7 @@ class _ItemEncoder:
         while end and items[end - 1].get("type") == "reasoning":
             end -= 1
         if end < len(items):
-            add_notice(self.notices, "reasoning_not_sent", "a thought that nothing followed cannot go back")
+            add_notice(self.notices, "reasoning_not_sent", "a trailing thought cannot be sent back")
         return items[:end]
 
     def can_have_ids(self, items: list[Wire]) -> bool:

@@ -182,7 +182,7 @@ def _clean_item(block: Mapping[str, Any]) -> Fields:
     item = {name: value for name, value in block.items() if name != "index"}
     if isinstance(item.get("summary"), list):
         item["summary"] = [_clean_item(part) for part in item["summary"] if isinstance(part, Mapping)]
-        item.pop("status", None)  # a stream leaves the status of its beginning
+        item.pop("status", None)  # a stream keeps the status of its start
     return item
 
 
