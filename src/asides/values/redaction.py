@@ -1,4 +1,4 @@
-"""Takes out of a text what must not be shown: known secrets in any spelling, and what it quotes of other texts.
+"""Removes from a text what must not be shown: known secrets in any spelling, and quotes of other texts.
 
 Used where something has failed, so it may take a moment.
 """
