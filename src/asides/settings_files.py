@@ -162,7 +162,7 @@ class IgnoredSetting(msgspec.Struct, frozen=True):
 
 
 def report_ignored(ignored: Sequence[IgnoredSetting]) -> list[Notice]:
-    """A notice for each file of which something was ignored."""
+    """A notice for each file with ignored settings."""
     notices: list[Notice] = []
     for file, why in dict.fromkeys((entry.file, entry.why) for entry in ignored):
         names = [entry.name for entry in ignored if (entry.file, entry.why) == (file, why)]

@@ -66,7 +66,7 @@ _LOOK_SECONDS = 1.0
 class ResponseReader:
     """Reads one response: decoder, fold, and failures. `feed` and `finish` return events; only `reply` raises.
 
-    An exchange feeds it read by read, `decode` all at once.
+    An exchange feeds it read by read, `decode` in one call.
     """
 
     __slots__ = (

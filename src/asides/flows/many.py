@@ -1,5 +1,5 @@
 """Many questions: what is decided once for the sync and the async driver. When to take the next prompt, what ends the
-batch, and what is reported. `Pace` decides how many are asked at once, and which errors concern all of them.
+batch, and what is reported. `Pace` decides the concurrency, and which errors concern all of them.
 """
 
 from __future__ import annotations

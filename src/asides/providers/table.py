@@ -963,7 +963,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-11-15",
     ),
-    # By default it writes <think> into the content; with reasoning_split it sends the thinking apart, as snapshots. The
+    # By default it writes <think> into the content; with reasoning_split thinking comes separately, as snapshots. The
     # whole turn must go back. For keys of mainland China set MINIMAX_BASE_URL=https://api.minimaxi.com/v1.
     Provider(
         name="minimax",
@@ -1064,7 +1064,7 @@ PROVIDERS: tuple[Provider, ...] = (
         since="2026-11-15",
     ),
     # ── hosts of open models ──────────────────────────────────────────────────────────────────────────────────────────
-    # Models without reasoning_format answer it with 400 (0xPlaygrounds/rig#1134); gpt-oss sends its thinking apart
+    # Models without reasoning_format answer it with 400 (0xPlaygrounds/rig#1134); gpt-oss sends thinking separately
     # without it. The host refuses reasoning_content in the history (req_llm#772); its own field is `reasoning`.
     Provider(
         name="groq",

@@ -117,7 +117,7 @@ def observe(head: Head, body: bytes, dialect: str, *, cut_off: str = "") -> Obse
     """Read a response. `dialect` is that of the request; `cut_off` says why the body is not whole."""
     try:
         seen = _read(head, body, dialect)
-    except Exception as problem:  # noqa: BLE001 - whatever a server sends, the probe goes on
+    except Exception as problem:  # noqa: BLE001 - no response may stop the probe
         seen = Observation("unreadable", head.status, f"the answer cannot be read ({type(problem).__name__})")
     if cut_off and seen.state in ("unreadable", "failed"):
         seen = msgspec.structs.replace(seen, state="failed", detail=cut_off)
