@@ -41,7 +41,7 @@ class Attempts:
         self._count += 1
         if isinstance(problem, UnicodeEncodeError):
             raise StoreError(
-                "the store cannot take half a character (a lone surrogate). Look for one in the names, the "
+                "the store cannot take a lone surrogate (half a character). Look for one in the names, the "
                 "model and the system prompt."
             ) from None
         if isinstance(problem, psycopg.DataError) and problem.sqlstate is None:

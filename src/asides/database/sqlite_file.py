@@ -90,7 +90,7 @@ class SqliteFile:
                     raise _to_store_error(problem, self.path, self._patience) from None
             except UnicodeEncodeError:
                 raise StoreError(
-                    "the store cannot take half a character (a lone surrogate). Look for one in the name, the "
+                    "the store cannot take a lone surrogate (half a character). Look for one in the name, the "
                     "model and the system prompt of the conversation."
                 ) from None
             except OverflowError:

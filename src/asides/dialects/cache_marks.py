@@ -123,7 +123,7 @@ def _mark_turn(message: Any, lifetime: bool | str, form: MarkFormat) -> Any:
 
 
 def _unpack(message: msgspec.Raw) -> dict[str, Any]:
-    # The bytes of what is inside stay as they were sent before.
+    # The content keeps the bytes that were sent before.
     return dict(msgspec.json.decode(message, type=dict[str, msgspec.Raw]))
 
 

@@ -58,7 +58,7 @@ class Decoder(Protocol):
 
     @property
     def streamed(self) -> bool:
-        """Whether the documents came as a stream."""
+        """Whether the documents arrived as a stream."""
         ...
 
     def feed(self, data: bytes) -> list[Event]:
@@ -102,7 +102,7 @@ class DialectFacts(msgspec.Struct, frozen=True):
     seals_are_bytes: bool = False
     """Whether the fields of seals hold bytes, written as base64."""
     refusals_as_text: bool = False
-    """Whether a refusal goes back as text: its field exists at one host, and other hosts reject it."""
+    """Whether a refusal is sent back as text: its field exists at one host, and other hosts reject it."""
     tools_field: str = ""
     """The field of the tools, where a history with calls is refused without it."""
     forbids_calls: bool = True
@@ -127,7 +127,7 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """What servers call a reply that they store, as "response"; "" where they store none. The fields and the paths for
     stored replies are named after it: `previous_response_id`, `/responses/{id}`."""
     unknown_previous: str = "Previous response with id '{id}' not found."
-    """What a server says about a previous reply that it does not have."""
+    """The server's message about an unknown previous reply."""
     pairs_by_turn: bool = False
     """Whether messages of the model in a row are one turn, whose results follow the last of them."""
     blank_texts: bool = False
@@ -135,7 +135,7 @@ class DialectFacts(msgspec.Struct, frozen=True):
     budget_below_limit: bool = True
     """Whether servers refuse a thinking budget that leaves nothing of the limit for the answer."""
     cache_since: str = ""
-    """The date of what is known about the prompt caches of this dialect."""
+    """The date of the facts about the prompt caches of this dialect."""
     cache_source: str = ""
 
     @property

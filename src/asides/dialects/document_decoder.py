@@ -87,16 +87,16 @@ class DocumentDecoder:
     max_documents = MAX_DOCUMENTS
     """The most documents that a reply may have; more are a failure."""
 
-    # State that most replies leave as it is belongs to the class: a decoder is made for each reply.
+    # Class-level defaults: a decoder is created per reply and rarely changes them.
     truncated_thought = False
     late_start: ReplyStarted | None = None
     """The start of the reply as the server named it after the first event."""
     _replaced_text = False
     _says_nothing = False
-    """Whether the body is one document in which nothing of this dialect was found."""
+    """Whether the body is one document without any field of this dialect."""
     _flushed = False
     _late: tuple[Event, ...] = ()
-    """The counts that came after the failure."""
+    """The counts that arrived after the failure."""
     _late_documents = 0
     _early_warnings: tuple[Event, ...] = ()
     """Warnings from before the reply started."""
@@ -224,7 +224,7 @@ class DocumentDecoder:
             raise ProtocolError(f"a document is nested deeper than {MAX_DEPTH} levels.", payload=payload)
 
     def _decode_late(self, payloads: Iterable[bytes], events: list[Event]) -> None:
-        """Decode documents after the failure for their counts alone."""
+        """Decode documents after the failure only for their counts."""
         if not self.reads_past_errors:
             return
         if not self._flushed:
@@ -275,7 +275,7 @@ class DocumentDecoder:
         return self.failure is not None or not self.is_complete()
 
     def is_complete(self) -> bool:
-        """At the end: whether the whole reply has come."""
+        """At the end: whether the reply is complete."""
         return self.ended or (self.stop_completes and (self.stop is not None or not self.streamed))
 
     def fail_without_documents(self) -> None:
@@ -309,7 +309,7 @@ class DocumentDecoder:
         self.fail(ProtocolError(message, payload=self._framing.head))
 
     def fail_lost(self, reason: str) -> None:
-        """Set the failure: no part of a reply came. `reason` completes "the provider …"."""
+        """Set the failure: no part of a reply arrived. `reason` completes "the provider …"."""
         self.failure = ConnectionLost(f"{self.target.provider.name} {reason}; try again, or check the base URL.")
 
     def fail_cut_off(self) -> None:
@@ -408,7 +408,7 @@ class ContinuedDecoder(DocumentDecoder):
         return super().streamed if self._form is None else self._form
 
     def is_complete(self) -> bool:
-        """At the end: whether the whole reply has come. A body that continues one has to say how it ended."""
+        """At the end: whether the reply is complete. A body that continues one must have a stop reason."""
         return super().is_complete() and not (self.is_resumed and self.stop is None)
 
     def end_body(self) -> list[Event]:

@@ -42,7 +42,7 @@ def encode_json(body: dict[str, Any]) -> bytes:
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
             f"the request cannot be written as JSON: look at {_find_unwritable(body)!r} for a value of a type that "
-            "JSON does not have, or for text with half a character (a lone surrogate)."
+            "JSON does not have, or for text with a lone surrogate (half a character)."
         ) from None
 
 

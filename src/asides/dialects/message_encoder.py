@@ -28,7 +28,7 @@ STAND_IN = "skip_thought_signature_validator"
 """The documented signature for a call that this model did not sign, where its provider requires one."""
 
 OPENING = "(The conversation begins here.)"
-"""The user message that is added before a history that begins with the model, where a user must begin."""
+"""The user message added before a history that begins with the model, for hosts that require a user first."""
 
 
 # --- notices --------------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def report_effort(notices: list[Notice]) -> None:
 
 
 def leave_out_all_but_text(message: Message, notices: list[Notice]) -> None:
-    """Add a notice for each part of a message that only takes text."""
+    """Add a notice for each non-text part of a message that accepts only text."""
     for part in message.parts:
         if not isinstance(part, Text):
             leave_out(part, message.role, notices)

@@ -394,7 +394,7 @@ def _write_ollama_entry(model: ModelInfo) -> dict[str, Any]:
 
 
 def list_capabilities(model: ModelInfo) -> list[str]:
-    """What a model can do, by Ollama's names. What is not known is left out."""
+    """The capabilities of a model, by Ollama's names. Unknown ones are left out."""
     can_think = model.thinking is not None and model.thinking.supported
     known = {"tools": model.tools, "thinking": can_think, "vision": model.pictures}
     return ["completion", *(name for name, has_it in known.items() if has_it)]

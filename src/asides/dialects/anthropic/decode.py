@@ -143,7 +143,7 @@ class MessagesDecoder(DocumentDecoder):
         elif document.content is not None:
             self._decode_message(document, payload, events)
         elif not kind and document.message is not None:
-            # One cloud sends errors with nothing but a message.
+            # One cloud sends errors with only a message.
             self.failure = build_error(200, {}, self.read_fields(payload), payload, self.target)
         else:
             self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
@@ -223,7 +223,7 @@ class MessagesDecoder(DocumentDecoder):
         return 0 if self._last_place is None else self._last_place + 1
 
     def _take_place(self, place: int) -> int:
-        """Take a position for a block, and return its number."""
+        """Reserve a position for a block, and return its number."""
         self._places.add(place)
         self._last_place = place if self._last_place is None else max(place, self._last_place)
         return place * self._stride

@@ -129,7 +129,7 @@ class CallBlock:
 
 
 class RawBlock:
-    """A block that goes back unchanged: a tool that the provider ran itself, or an unknown type."""
+    """A block that is sent back unchanged: a tool that the provider ran itself, or an unknown type."""
 
     __slots__ = ("_fields", "_input", "_origin", "kind", "number")
 

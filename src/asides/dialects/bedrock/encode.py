@@ -82,7 +82,7 @@ def build_url(target: Target, streams: bool) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     replay = target.provider.replay_rule(target.family or target.model).when
-    # Claude's newer models take a conversation that begins with the model's words (recorded).
+    # Claude's newer models accept a conversation that begins with an assistant message (recorded).
     is_claude = "claude_rules" in target.facts.enforces
     model_first = is_claude and target.rule.thinking != "never"
     takes_unsigned = replay not in ("never", "sealed")
@@ -292,7 +292,7 @@ def _separate_calls(turn: Wire, notices: list[Notice]) -> list[Wire]:
 
 
 def _split_turn(turn: Wire, name: str) -> tuple[list[Any], list[Any]]:
-    """The blocks of this kind, and the others; no others if the turn may stay as it is."""
+    """The blocks of this kind, and the others; no others if the turn can stay unchanged."""
     blocks: list[Any] = turn["content"]
     named = [block for block in blocks if _has_field(block, name)]
     others = [block for block in blocks if not _has_field(block, name)]
@@ -373,7 +373,7 @@ def _encode_thought(thought: Thought) -> list[Wire]:
 
 
 def _encode_unsigned(thought: Thought) -> list[Wire]:
-    """Encode a thought for a model that does not sign, and takes its thinking back."""
+    """Encode a thought for a model that does not sign, and accepts its thinking back."""
     if thought.seals or not thought.text:
         return _encode_thought(thought)
     return [{"reasoningContent": {"reasoningText": {"text": thought.text}}}]

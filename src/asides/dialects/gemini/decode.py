@@ -234,7 +234,7 @@ class ContentDecoder(ContinuedDecoder):
         self._finish_call(events, whole=True)
         self._begin_block(None, events)
         if is_thought:
-            # A picture, or code: it is not part of the answer, and goes back as it came.
+            # A picture, or code: it is not part of the answer, and is sent back unchanged.
             raw = self._raw_parts.find(self.payloads[-1], candidate, number)
             events.append(ThoughtSealed(Seal(THOUGHT_PART, raw, self.origin), self._block, "hidden", "block"))
             return
@@ -383,7 +383,7 @@ def build_media(part: Part) -> Image | File | None:
         if name == "image":
             return Image(data=data, media_type=media_type)
         return File(name=f"{name}.{form}", data=data, media_type=media_type)
-    except ConfigError:  # empty, or not what it is said to be: the part stays as it came
+    except ConfigError:  # empty, or it contradicts its type: the part stays unchanged
         return None
 
 

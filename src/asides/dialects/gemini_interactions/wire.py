@@ -92,7 +92,7 @@ class WireUsage(msgspec.Struct, gc=False):
 
 
 class Metadata(msgspec.Struct, gc=False):
-    """What a delta says about the whole interaction."""
+    """Fields of a delta about the whole interaction."""
 
     total_usage: WireUsage | None = None
 

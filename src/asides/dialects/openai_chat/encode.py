@@ -200,7 +200,7 @@ def _encode_choice(name: str, *, custom: bool) -> dict[str, Any]:
 
 
 def _find_custom_name(native: Mapping[str, Any]) -> str | None:
-    """Return the name of a tool that takes free text; None for other tools."""
+    """Return the name of a free-text tool; None for other tools."""
     described = native.get("custom") if native.get("type") == "custom" else None
     return described.get("name") if isinstance(described, Mapping) else None
 

@@ -52,7 +52,7 @@ _SIGNATURE = "thought_signature"
 _BRIDGE = "Noted."
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-# What was added comes after what was left out.
+# Notices about additions follow those about omissions.
 _LAST_NOTICES = {"signature_stand_in": 1, "turn_added": 2}
 
 
@@ -337,7 +337,7 @@ class _MessageEncoder:
         return fields
 
     def choose_field(self, thought: Thought) -> str:
-        """The field in which the thought came. A host that names its only field gets an imported thought there."""
+        """The field in which the thought arrived. A host that names its only field gets an imported thought there."""
         via, own = thought.via, self.quirks.replay_field
         if via is None or via not in self.thinking_in or (own and thought.origin is None):
             return own or THINKING_FIELDS[0]

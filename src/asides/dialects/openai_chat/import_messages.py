@@ -93,7 +93,7 @@ def import_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message
     if role == "assistant":
         content = _import_assistant(message, content, legacy_calls)
     if not content and not has_content:
-        # What it says may be in a field with another name, and would be lost.
+        # Its content may be in a field with another name, and would be lost.
         raise ConfigError('content is missing. Write {"role": "…", "content": "…"}.')
     return Message(role, tuple(content), name)
 

@@ -95,7 +95,7 @@ class ResponsesDecoder(DocumentDecoder):
         self.truncated_thought = self._is_cut_in_thought()
 
     def is_complete(self) -> bool:
-        """Whether the whole reply has come: the response object ends it, the end mark alone does not."""
+        """Whether the reply is complete: the response object ends it, the end mark alone does not."""
         return self.stop is not None
 
     def fail_without_documents(self) -> None:
@@ -125,7 +125,7 @@ class ResponsesDecoder(DocumentDecoder):
         try:
             event = self.read(payload, EVENTS, events)
         except ProtocolError:
-            # Only one line; its content comes again at the end of the items.
+            # Only one line; its content is repeated at the end of the items.
             self.warn("malformed_event", "an event of the stream is not JSON and was left out", events)
             return
         handle = _HANDLERS.get(event.type or "")

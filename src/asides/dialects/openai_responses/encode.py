@@ -228,7 +228,7 @@ class _ItemEncoder:
         calls = list_calls(prompt.messages)
         self.custom_calls = {call.id for call in calls if call.custom}
         self.native_calls = {call.id: item for call in calls if (item := _find_item(call.seals, *CLIENT_CALLS))}
-        """The items of calls that go back as they came: of tools of the provider."""
+        """The items of calls that are sent back unchanged: of the provider's tools."""
 
     def restore(self, message: Message, encoded: list[Wire]) -> list[Wire]:
         """Return the items that a message was read from, if they say the same."""

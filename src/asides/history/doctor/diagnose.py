@@ -681,7 +681,7 @@ class _Examination:
         return Finding(kind, effect, path, message, part, escape_controls(detail), "", since, source)
 
     def _report_half(self, path: str) -> Finding:
-        detail = "the text has half a character (a lone surrogate), which is not JSON for a server"
+        detail = "the text has a lone surrogate (half a character), which is not JSON for a server"
         found = self._find(None, "refused", path, detail, "2025-06", "claude-code#2108; opencode#13985")
         return msgspec.structs.replace(found, repair="U+FFFD is in its place")
 

@@ -112,7 +112,7 @@ class MessagesWriter(ReplyWriter):
 
     def _write_end(self, stop: StopReason) -> bytes:
         written = self._begin()
-        # Block by block: a call whose pieces waited is whole now.
+        # Block by block: a call whose pieces were held is complete now.
         for event in sorted(self._held, key=lambda event: event.block):
             if not isinstance(event, RefusalDelta):
                 written.append(self._write_now(event))

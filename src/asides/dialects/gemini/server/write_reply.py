@@ -154,7 +154,7 @@ class _Parts:
         """The texts of the held part, if it is text."""
         self._calls: list[ToolCallDelta | ThoughtSealed] = []
         self._sent: set[int] = set()
-        """The blocks of calls that wait no more. What comes late for them, as an id or a seal, has no part."""
+        """The blocks of calls that were written. Later fields for them, such as an id or a seal, are dropped."""
 
     def add(self, event: PartEvent, started: ReplyStarted) -> list[Wire]:
         """Add an event; return the parts that it completes."""

@@ -138,9 +138,9 @@ class _Deltas:
         self._has_commentary = False
         self._calls: dict[int, int] = {}
         self.writes_custom = False
-        """Whether the client knows tools that take free text. Others read every call as that of a function."""
+        """Whether the client supports free-text tools. Other clients read every call as a function call."""
         self._custom: set[int] = set()
-        """The calls that take free text."""
+        """The calls of free-text tools."""
         self._bare: dict[int, None] = {}
         """The calls of functions without a word of arguments so far, by their blocks."""
         self._waiting: dict[int, _WaitingCall] = {}
@@ -343,7 +343,7 @@ class WholeCompletion:
         self._objects: dict[str, Any] = {}
 
     def begin(self, started: ReplyStarted, created: int) -> bytes:
-        """Take what is known at the start."""
+        """Read the facts known at the start."""
         self._started, self._created = started, created
         return b""
 
