@@ -641,7 +641,7 @@ def test_rows_in_code_come_before_those_of_the_file(here: Path) -> None:
         ('replay = [{ when = "always" }]', r"\$\.replay\[0\]\.when"),
         ('api_key = "sk-canary-123456"', "asides keys set mine`, or name the variable"),
         ('name = "other"', "the name of its table"),
-        ('like = "nobody-at-all"', "like: no provider is called 'nobody-at-all'"),
+        ('like = "nobody-at-all"', "like: unknown provider 'nobody-at-all'"),
     ],
 )
 def test_a_wrong_row_is_named_with_file_table_and_field(here: Path, table: str, said: str) -> None:

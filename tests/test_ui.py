@@ -36,12 +36,12 @@ def test_options_are_checked() -> None:
     write: Any = asides.ui.vercel
     with pytest.raises(asides.ConfigError, match=r"no option 'thinkng'; did you mean thinking\?"):
         write([], thinkng=False)
-    with pytest.raises(asides.ConfigError, match="carry is a StateKeys, not a str"):
+    with pytest.raises(asides.ConfigError, match="carry must be a StateKeys, not a str"):
         write([], carry="key")
     with pytest.raises(asides.ConfigError, match="visibility is not valid"):
         write([], visibility={"user": ["everything"]})
     agent: Any = asides.ui.ag_ui
-    with pytest.raises(asides.ConfigError, match="run is the RunAgentInput that the client posted, not a str"):
+    with pytest.raises(asides.ConfigError, match="run must be the RunAgentInput that the client posted, not a str"):
         agent([], run="{}")
 
 

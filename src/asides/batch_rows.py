@@ -24,7 +24,7 @@ _KNOWN = ("id", "model", *_PROMPTS, *_OPTIONS)
 FillPrompt: TypeAlias = Callable[[str], str]
 """Puts a question into the prompt of a template."""
 LEDGER_SUFFIX = ".ledger"
-"""The ledger of a batch stands beside its output, under the same name with this at its end."""
+"""Suffix of the ledger file of a batch, which is beside its output."""
 # A row is data. It does not decide where a request or a key goes.
 _NOT_FROM_A_ROW = ("api_key", "base_url", "extra")
 # The address of a vendor's row that has `params`: that form has only one.
@@ -68,14 +68,14 @@ def compute_fingerprint(content: bytes) -> str:
 
 
 def read_lines(file: Iterable[bytes], name: str, *, is_text: bool = False) -> Iterator[Question]:
-    """The questions of a file, read as they are taken. Raises a ConfigError that names the line."""
+    """Read the questions of a file lazily. Raises a ConfigError that names the line."""
     return _read_numbered(file, name, is_text, None)
 
 
 def read_good_lines(
     file: Iterable[bytes], name: str, on_problem: Callable[[ConfigError], object], *, is_text: bool = False
 ) -> Iterator[Question]:
-    """The same, but `on_problem` gets the error of each wrong line, and reading goes on."""
+    """The same, but `on_problem` gets the error of each invalid line, and reading continues."""
     return _read_numbered(file, name, is_text, on_problem)
 
 
@@ -140,7 +140,7 @@ def read_row(row: Any, index: int, where: str, line: int = 0) -> Question:
     if isinstance(row, str):
         return Question(index, None, _check_prompt(row, where), content={"prompt": row}, line=line)
     if not isinstance(row, dict):
-        raise ConfigError(f"{where}: a question is text or an object, not {type(row).__name__}.")
+        raise ConfigError(f"{where}: a question must be text or an object, not {type(row).__name__}.")
     if ("body" in row or "params" in row) and not any(name in row for name in _PROMPTS):
         return _read_vendor_row(row, index, where, line)
     _check_names(row, where)

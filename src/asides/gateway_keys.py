@@ -17,8 +17,8 @@ from asides.values.errors import ConfigError
 
 VARIABLE = "ASIDES_GATEWAY_KEY"
 _LEAST_CHARACTERS = 16
-_MOST_CHARACTERS = 4096
-_MOST_KEYS = 10_000
+_MAX_CHARACTERS = 4096
+_MAX_KEYS = 10_000
 _SEPARATORS = re.compile(r"[,\r\n]+")
 HOW_TO_MAKE = "Make one with python -c \"import secrets; print('sk-asides-' + secrets.token_urlsafe(24))\""
 
@@ -49,8 +49,8 @@ def list_key_files(settings: Settings, environ: Mapping[str, str]) -> list[Path]
 
 def check_keys(keys: tuple[str, ...]) -> None:
     """Raise a ConfigError for a key that can be guessed, or that no header can carry."""
-    if len(keys) > _MOST_KEYS:
-        raise ConfigError(f"{len(keys)} keys are more than the {_MOST_KEYS} that a gateway takes. Remove some.")
+    if len(keys) > _MAX_KEYS:
+        raise ConfigError(f"{len(keys)} keys are more than the {_MAX_KEYS} that a gateway takes. Remove some.")
     for number, key in enumerate(keys, 1):
         which = "the key of the gateway" if len(keys) == 1 else f"key {number} of the gateway's {len(keys)}"
         if not (key.isascii() and key.isprintable()) or " " in key:
@@ -60,9 +60,9 @@ def check_keys(keys: tuple[str, ...]) -> None:
                 f"{which} is easy to guess: it has fewer than {_LEAST_CHARACTERS} characters, or only one kind of "
                 f"them. {HOW_TO_MAKE}."
             )
-        if len(key) > _MOST_CHARACTERS:
+        if len(key) > _MAX_CHARACTERS:
             raise ConfigError(
-                f"{which} has more than {_MOST_CHARACTERS} characters, which is too long for a key. {HOW_TO_MAKE}."
+                f"{which} has more than {_MAX_CHARACTERS} characters, which is too long for a key. {HOW_TO_MAKE}."
             )
 
 
@@ -80,7 +80,7 @@ def _read_file(name: str) -> tuple[str, ...]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError(
-            f"the key file of the gateway, {path}, is no text. Write one key in each line, as UTF-8."
+            f"the key file of the gateway, {path}, is not UTF-8 text. Write one key on each line."
         ) from None
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     return _split("\n".join(lines), f"the key file of the gateway, {path},")
@@ -90,6 +90,6 @@ def _split(text: str, what: str) -> tuple[str, ...]:
     """The keys of a text: one in each line, or separated by commas."""
     keys = tuple(dict.fromkeys(part.strip() for part in _SEPARATORS.split(text) if part.strip()))
     if not keys:
-        # Nobody who names a place for keys means that none are needed.
+        # A configured but empty key source is an error: it never means that no key is needed.
         raise ConfigError(f"{what} holds no key. {HOW_TO_MAKE}, and put it there.")
     return keys

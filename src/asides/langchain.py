@@ -88,7 +88,7 @@ class ChatAsides(BaseChatModel):
     """
 
     model: str | list[str] | None = None
-    """The model as provider:model; several, of which the next is asked when one fails; None: that of the settings."""
+    """The model as provider:model; several in order of fallback; None: that of the settings."""
     thinking: Any = None
     """The amount of thinking: "off", "low" … "max", a number of tokens, or a mapping."""
     temperature: float | None = None
@@ -183,7 +183,7 @@ class ChatAsides(BaseChatModel):
         return cast("Options", {name: value for name, value in merged.items() if value is not None})
 
     def _find_model(self, given: Mapping[str, Any]) -> str | Sequence[str] | None:
-        """The model of a call. A bare name, if it is no alias, is another model of the same provider."""
+        """The model of a call. A bare name that is not an alias means another model of the same provider."""
         model: str | Sequence[str] | None = given.get("model") or given.get("model_name")
         own = _find_first(self.model)
         if isinstance(model, str) and own is not None and ":" in own and not self._names_provider(model):

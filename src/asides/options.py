@@ -45,7 +45,7 @@ Value = TypeVar("Value")
 
 
 class Timeout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long to wait, in seconds; None waits for ever. Only content ends a wait; a keep-alive is content."""
+    """Timeouts in seconds; None: no limit. Only content ends a wait; a keep-alive counts as content."""
 
     connect: float | None = 10.0
     """Until the connection is open, name lookup, proxy and TLS included."""
@@ -58,9 +58,7 @@ class Timeout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReplyLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How large a reply may grow; None is no limit. A reply that grows further raises ProtocolError, with the reply so
-    far as `.partial`.
-    """
+    """Maximum size of a reply; None: no limit. A larger reply raises ProtocolError; `.partial` has its start."""
 
     reply_bytes: int | None = 256 * 1024 * 1024
     """The bytes of the response."""
@@ -81,7 +79,7 @@ class HasMessages(Protocol):
 
 
 class DumpsFields(Protocol):
-    """A message or a response of another library: an object that tells its own fields."""
+    """A message or a response of another library: an object that can dump its own fields."""
 
     def model_dump(self, *args: Any, **kwargs: Any) -> Any:
         """The fields, as a dict."""
@@ -101,7 +99,7 @@ PromptLike: TypeAlias = PromptItem | Prompt | HasMessages | Sequence[PromptItem 
 messages, replies, dicts and objects of other libraries; or an object with `messages`."""
 
 ModelLike: TypeAlias = str | Sequence[str]
-"""A model as provider:model; or several in order, each of which is asked when those before it fail."""
+"""A model as provider:model; or several in order: each is asked if those before it fail."""
 
 TagsLike: TypeAlias = str | Sequence[str | tuple[str, str]]
 
@@ -257,7 +255,7 @@ class CallOptions(Sampling, frozen=True, kw_only=True):
 def read_options(below: Options, above: Options) -> tuple[CallOptions, KeysView[str]]:
     """Merge two layers and convert every option to its type. Returns also the names of the options that are given.
 
-    Raises a TypeError for a name that is no option, and a ConfigError that names an option with a wrong value.
+    Raises a TypeError for an unknown option, and a ConfigError that names an option with an invalid value.
     """
     merged: dict[str, Any] = cast(dict[str, Any], merge_options(below, reject_unknown(above)))
     if (bias := merged.get("logit_bias")) is not None and isinstance(bias, Mapping):
@@ -323,7 +321,7 @@ def reject_unknown(options: Options, caller: str = "ask() and stream()", more: C
 
 
 def suggest_option(name: str, known: Collection[str]) -> str:
-    """The option that an unknown name probably means; the list of all options where none is near."""
+    """The option that an unknown name probably means; the list of all options if none is similar."""
     meant = _ELSEWHERE.get(name, name)
     if meant == "prompt":
         return "the messages are the second argument, as in ask(model, messages)."

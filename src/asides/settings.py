@@ -1,7 +1,7 @@
 """Settings: the defaults of every call, each with its origin. Argument > environment > file > built-in default.
 
-`load_settings()` reads the environment and `asides.toml`; importing this module reads nothing. A file that was only
-found, and that nobody named, may come with a folder from elsewhere: it sets what `_HARMLESS` lists and nothing else.
+`load_settings()` reads the environment and `asides.toml`; importing this module reads nothing. A file that was found
+but not named by the user may come with a downloaded folder: it sets only what `_HARMLESS` lists.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ _BOOL_WORDS = {"yes": True, "on": True, "no": False, "off": False}
 _OTHER_VARIABLES = frozenset(
     {FILE_VARIABLE, STAGE_VARIABLE, "ASIDES_DEBUG", "ASIDES_GATEWAY_KEY", "ASIDES_RELAY_KEY", "ASIDES_STATE"}
 )
-"""Variables of ours that are no settings."""
+"""ASIDES_ variables that are not settings."""
 _ROWS = "providers"
 _NAMES = ("aliases", "templates", "routes")
 _TABLES = (_ROWS, *_NAMES, MCP_TABLES)
 """Tables of a file with names of the user's own. They have no variables."""
 
-# What a file that nobody named may set: values that decide neither where a request or a secret goes, nor which program
-# runs, nor what is written to the disk. A new setting is not in here until someone has thought about it.
+# Settings allowed in files that were found but not named: they decide neither where a request or a secret goes, nor
+# which program runs, nor what is written to the disk. Review a new setting before adding it here.
 _HARMLESS = frozenset(
     """
     model thinking max_tokens timeouts.connect timeouts.first_byte timeouts.idle timeouts.total retries on_conflict
@@ -63,7 +63,7 @@ _HARMLESS = frozenset(
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 LogFormat: TypeAlias = Literal["text", "json", "off"]
 _LAST_PORT = 65535
-_MOST_WORKERS = 256
+_MAX_WORKERS = 256
 
 
 class Timeouts(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class GatewayTable(MaskedStruct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=_LAST_PORT)] = 4242
     """0: a free one."""
-    workers: Annotated[int, msgspec.Meta(ge=1, le=_MOST_WORKERS)] = 1
+    workers: Annotated[int, msgspec.Meta(ge=1, le=_MAX_WORKERS)] = 1
     """The processes that answer."""
     key_file: str | None = None
     """A file with the keys that clients have to send one of, one in each line."""
@@ -96,9 +96,9 @@ class GatewayTable(MaskedStruct, frozen=True, kw_only=True):
     """The Redis or Valkey server that instances share, as redis://host: the windows of limits, and revoked keys. None:
     each process counts for itself."""
     key_grace_seconds: Annotated[float, msgspec.Meta(ge=0)] = 3600.0
-    """How long keys of the database go on while it does not answer."""
+    """How long keys of the database stay valid while it does not answer."""
     summary_days: Annotated[int, msgspec.Meta(ge=0, le=36_500)] = 30
-    """How long the figures of each request are kept in the database, without content; 0: not at all."""
+    """How many days the metrics of each request are kept in the database, without content; 0: not at all."""
     shown_models: tuple[str, ...] = ()
     """Patterns of the models that lists show, as provider:model, such as "groq:*"; (): all that the keys can use."""
     page: bool = True
@@ -114,17 +114,17 @@ class GatewayTable(MaskedStruct, frozen=True, kw_only=True):
     max_body_mb: Annotated[float, msgspec.Meta(gt=0)] = 64
     """The longest request body, in megabytes."""
     max_requests: Annotated[int, msgspec.Meta(ge=1)] = 2000
-    """The requests under way at once in one process."""
+    """Maximum of concurrent requests in one process."""
     ping_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
     """After so much silence a stream gets a ping."""
     drain_seconds: Annotated[float, msgspec.Meta(ge=0)] = 30.0
-    """How long replies under way may take to end after SIGTERM."""
+    """How long open replies may take to end after SIGTERM."""
     telemetry: bool = True
     """Send spans and metrics, where a variable of OpenTelemetry names a collector."""
     telemetry_content: bool = False
     """Write prompts, answers and calls into spans; thinking as far as `visibility.trace` allows."""
     trace_hosts: tuple[str, ...] = ()
-    """Providers that are told of traces, as patterns of hosts. Those on this machine always are."""
+    """Providers that receive trace headers, as patterns of hosts. Those on this machine always do."""
     log: LogFormat = "text"
     """The format of the log."""
 
@@ -178,7 +178,7 @@ class Settings(MaskedStruct, frozen=True, kw_only=True):
     visibility: Visibility = Visibility()
     """What each place may see of thinking, at most."""
     gateway: GatewayTable = GatewayTable()
-    """What `asides serve` does where no argument says otherwise."""
+    """Defaults of `asides serve`."""
     mcp: tuple[McpTable, ...] = ()
     """The user's MCP servers, from [mcp.NAME]."""
     files: tuple[str, ...] = ()
@@ -338,7 +338,7 @@ def _name_variable(setting: str) -> str:
 
 
 def _report_unknown_variables(environ: Mapping[str, str]) -> list[Notice]:
-    """A notice for each variable that begins like ours and is none."""
+    """A notice for each unknown ASIDES_ variable."""
     known = {_name_variable(name) for name in SETTINGS}
     notices: list[Notice] = []
     for name in environ:
@@ -425,7 +425,7 @@ def _build_name_error(name: str, what: str) -> ConfigError:
     return ConfigError(f"{what} {name!r}; {hint}")
 
 
-# --- files that nobody named --------------------------------------------------------------------------------------
+# --- files that were found, not named -----------------------------------------------------------------------------
 
 
 def is_harmless(name: str, value: object, rows: Sequence[Provider] = ()) -> bool:

@@ -24,8 +24,8 @@ FOLDER_VARIABLES = ("XDG_CONFIG_HOME", "HOME", "USERPROFILE")
 MCP_TABLES = "mcp"
 NOT_TRUSTED = "it was found in the current folder, which is not trusted"
 # Far beyond any real file. The parser takes minutes for a key of many parts, so a line has no more dots than this.
-_MOST_BYTES = 1024 * 1024
-_MOST_DOTS = 200
+_MAX_BYTES = 1024 * 1024
+_MAX_DOTS = 200
 
 Trusts: TypeAlias = Callable[[Path, bytes], bool]
 """Whether the user trusts the file at this path with exactly this content."""
@@ -41,7 +41,7 @@ class SettingsFile(msgspec.Struct, frozen=True):
 
 
 class McpTable(msgspec.Struct, frozen=True):
-    """A table [mcp.NAME] as it stands in a trusted file: an MCP server for `--mcp NAME` (cli/mcp_servers reads it)."""
+    """A table [mcp.NAME] of a trusted file: an MCP server for `--mcp NAME` (cli/mcp_servers reads it)."""
 
     name: str
     where: str
@@ -72,7 +72,7 @@ def find_config_folder(environ: Mapping[str, str]) -> Path | None:
 def read_files(
     environ: Mapping[str, str], files: Sequence[str | Path] | None, trusts: Trusts | None
 ) -> Iterator[SettingsFile]:
-    """Read the files that are named, or else those that are found, in order of precedence."""
+    """Read the named files, or else the found ones, in order of precedence."""
     is_named = files is not None or bool(environ.get(FILE_VARIABLE, "").strip())
     paths = find_config_files(environ) if files is None else tuple(map(Path, files))
     for path in paths:
@@ -100,8 +100,8 @@ def parse(path: Path, content: bytes) -> dict[str, Any]:
     """Parse the content of a settings file."""
     import tomllib
 
-    if any(line.count(b".") > _MOST_DOTS for line in content.splitlines()):
-        raise ConfigError(f"the settings file {path} has a line with more than {_MOST_DOTS} dots; break it up.")
+    if any(line.count(b".") > _MAX_DOTS for line in content.splitlines()):
+        raise ConfigError(f"the settings file {path} has a line with more than {_MAX_DOTS} dots; break it up.")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as problem:
@@ -130,9 +130,9 @@ def read_regular_file(path: Path) -> tuple[bytes, os.stat_result]:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"{path} is not a regular file")
-        content = file.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
-            raise OSError(f"it is longer than {_MOST_BYTES} bytes")
+        content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
+            raise OSError(f"it is longer than {_MAX_BYTES} bytes")
         return content, status
 
 
@@ -162,13 +162,11 @@ class IgnoredSetting(msgspec.Struct, frozen=True):
 
 
 def report_ignored(ignored: Sequence[IgnoredSetting]) -> list[Notice]:
-    """A notice for each file of which something was ignored."""
+    """A notice for each file with ignored settings."""
     notices: list[Notice] = []
     for file, why in dict.fromkeys((entry.file, entry.why) for entry in ignored):
         names = [entry.name for entry in ignored if (entry.file, entry.why) == (file, why)]
-        listed = ", ".join(names[:_MOST_NAMES]) + (
-            f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else ""
-        )
+        listed = ", ".join(names[:_MAX_NAMES]) + (f" and {len(names) - _MAX_NAMES} more" if names[_MAX_NAMES:] else "")
         detail = f"{file} may not set {listed}, which is ignored: {why}."
         if why == NOT_TRUSTED:
             detail += (
@@ -179,7 +177,7 @@ def report_ignored(ignored: Sequence[IgnoredSetting]) -> list[Notice]:
     return notices
 
 
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 
 
 def shorten_name(name: str) -> str:

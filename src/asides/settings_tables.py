@@ -152,9 +152,9 @@ def _read_template(table: Any, where: str) -> Template:
         raise ConfigError(f"{where} is not valid: {problem}. Its fields are {fields}.") from None
     for name in template.params or ():
         if not _PLACEHOLDER.fullmatch(f"{{{name}}}"):
-            raise ConfigError(f"{where}: {name!r} in params is no name: use letters, digits and underscores.")
+            raise ConfigError(f"{where}: {name!r} in params is not a valid name. Use letters, digits and underscores.")
     if template.system and f"{{{INPUT}}}" in template.system:
-        raise ConfigError(f"{where}: {{input}} belongs into the prompt, not into the system prompt.")
+        raise ConfigError(f"{where}: {{input}} belongs in the prompt, not in the system prompt. Move it.")
     if INPUT in (template.params or ()):
         raise ConfigError(f"{where}: {{input}} is the question itself. Take it out of params.")
     if not (template.prompt or template.system):

@@ -90,7 +90,7 @@ class VercelOptions(UiOptions, total=False):
     """The options of `vercel`."""
 
     message_id: str | None
-    """The id of the message. None, the default: the front end makes one, or goes on with its last message."""
+    """The id of the message. None, the default: the front end makes one, or continues its last message."""
     metadata: Mapping[str, Any] | None
     """The metadata of the message, from its start."""
     usage: bool
@@ -176,7 +176,7 @@ def _make_ag_ui(events: object, options: AgUiOptions) -> UiWriter:
     _reject_unknown(options, AgUiOptions)
     run: Any = open_model(options.get("run"))
     if run is not None and not isinstance(run, Mapping):
-        raise ConfigError(f"run is the RunAgentInput that the client posted, not {describe_type(run)}.")
+        raise ConfigError(f"run must be the RunAgentInput that the client posted, not {describe_type(run)}.")
     given = run or {}
     thread_id = options.get("thread_id") or given.get("threadId") or f"thread-{uuid.uuid4().hex}"
     run_id = options.get("run_id") or given.get("runId") or f"run-{uuid.uuid4().hex}"
@@ -214,7 +214,7 @@ def _make_find_reply(events: Any) -> FindReply:
 def _check_keys(carry: object) -> StateKeys | None:
     if carry is None or isinstance(carry, StateKeys):
         return carry
-    raise ConfigError(f"carry is a StateKeys, not {describe_type(carry)}. Write StateKeys(key).")
+    raise ConfigError(f"carry must be a StateKeys, not {describe_type(carry)}. Write StateKeys(key).")
 
 
 def _open(
@@ -235,8 +235,8 @@ def read_vercel(
 
     Reasoning comes back as thoughts; their seals only with the keys (`carry`) that wrote them. State that was changed,
     or that other keys wrote, is left out; `on_notice` gets a Notice of it, or else the log does. Raises ConfigError for
-    what is no message. Everything in it is the word of a browser: system messages are refused without `system=True`,
-    and addresses of files are never opened here.
+    anything that is not a message. All of it is untrusted browser input: system messages are refused without
+    `system=True`, and addresses of files are never opened here.
     """
     state = PostedState(_check_keys(carry), on_notice)
     history = read_ui_messages(messages, state=state, system=system)

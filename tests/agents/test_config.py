@@ -73,7 +73,7 @@ def test_options_that_make_no_sense_are_refused_where_they_are_given(options: di
 
 @pytest.mark.parametrize("conversation", [[asides.user("Before.")], "chat", 5])
 def test_what_is_no_conversation_is_named(conversation: Any) -> None:
-    with pytest.raises(asides.ConfigError, match="is a Conversation, not"):
+    with pytest.raises(asides.ConfigError, match="must be a Conversation, not"):
         asides.Agent(MODEL, base_url="http://127.0.0.1:9", api_key=KEY).send("?", conversation=conversation)
 
 

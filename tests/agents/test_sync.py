@@ -99,5 +99,5 @@ def test_many_runs_give_each_prompt_its_result_or_its_error(stage: OpenStage) ->
 def test_what_is_wrong_with_every_run_is_raised_before_the_first() -> None:
     with pytest.raises(asides.UnknownModel):
         Agent("nowhere").run_many(["?"])
-    with pytest.raises(asides.ConfigError, match="prompts is a list"):
+    with pytest.raises(asides.ConfigError, match="prompts must be a list"):
         Agent(MODEL).run_many("?")

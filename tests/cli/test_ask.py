@@ -201,7 +201,7 @@ def test_no_server_listens_at_the_address(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["-m", "nobody:x", "?"], 2, "no provider is called 'nobody'"),
+        (["-m", "nobody:x", "?"], 2, "unknown provider 'nobody'"),
         (["-m", "gpt-5", "?"], 2, "a model without a provider"),
         (["-m", "groq:m", "?"], 3, "set GROQ_API_KEY"),
         (["--base-url", "http://127.0.0.1:9", "?"], 2, "no model is named"),

@@ -136,7 +136,7 @@ def test_commands_say_what_they_did_and_bad_ones_change_nothing(
     assert "/thinking LEVEL" in err
     assert "thinking='sideways' is not known" in err
     assert "write /show on or /show off." in err
-    assert "no provider is called 'nobody'" in err
+    assert "unknown provider 'nobody'" in err
     assert "no command is called /dance; /help lists them." in err
     assert err.splitlines()[-1] == "openai-compatible:staged"
     assert dialogue(server, 0) == [("user", "/etc/passwd?")]

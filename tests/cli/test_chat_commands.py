@@ -58,7 +58,7 @@ def test_a_model_is_checked_at_once_and_a_bad_one_changes_nothing(
     lines = "/model nobody:x\n/model gpt\n/model deepseek\n/model deepseek:deepseek-flash\n/model\na?\n"
     code, out, err = chat(capsys, monkeypatch, server, lines)
     assert (code, out) == (0, "A.\n")
-    assert "no provider is called 'nobody'" in err
+    assert "unknown provider 'nobody'" in err
     assert "'gpt' is a model without a provider" in err
     assert "'deepseek' names a provider and no model" in err
     assert "DeepSeek needs an API key: set DEEPSEEK_API_KEY" in err

@@ -89,7 +89,7 @@ def test_comments_and_all_else_stay(path: Path, capsys: Captured) -> None:
         ("modle", "x", "did you mean model?"),
         ("timeouts.idel", "3", "did you mean timeouts.idle?"),
         ("timeouts", "3", "timeouts"),
-        ("model", "grok4:x", "no provider is called"),
+        ("model", "grok4:x", "unknown provider"),
         ("model", "gpt-4o", "without a provider"),
         ("api_key", "sk-0123456789abcdef0123", "unknown setting"),
         ("providers.x.api_key", "sk-0123456789abcdef0123", "asides keys set x"),

@@ -163,7 +163,7 @@ def test_a_row_has_its_own_model_and_options(
         (["--each", "Q", "--max-turns", "3"], "without --max-turns"),
         (["--each", "Q", "--conversation", "x"], "without --conversation"),
         (["--each", "Q", "-c"], "without --continue"),
-        (["--each", "Q", "--concurrency", "0"], "concurrency is a number"),
+        (["--each", "Q", "--concurrency", "0"], "concurrency must be a number"),
         (["--each", "Q", "--thinking", "much"], "thinking='much' is not known"),
         (["--each", "nowhere.jsonl"], "cannot be read"),
         (["--each", "Q", "-o", "Q"], "is the file of the questions"),

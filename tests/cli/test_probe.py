@@ -44,7 +44,7 @@ def test_each_request_is_shown_before_it_is_sent(capsys: pytest.CaptureFixture[s
     lines = [line for line in ended.err.splitlines() if "/6 " in line]
     assert len(lines) == sent == 6
     assert lines[1].startswith(f" 2/6 ask a question: POST {server.url}/chat/completions {{")
-    assert "(no request was left (of 6); the thorough probe asks more)" in ended.err
+    assert "(stopped after 6 requests; --thorough sends up to 40)" in ended.err
 
 
 def test_a_dry_run_prints_the_plan_and_sends_nothing(capsys: pytest.CaptureFixture[str]) -> None:

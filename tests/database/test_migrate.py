@@ -108,7 +108,7 @@ def test_a_table_that_is_in_use_for_ever_is_told(postgres_url: str, monkeypatch:
     use_steps(monkeypatch, Migration(9001, "wider", "ALTER TABLE messages ADD COLUMN more text"))
     with psycopg.connect(postgres_url) as other:
         other.execute("SELECT count(*) FROM asides.messages")
-        with pytest.raises(StoreError, match=r"in use by a transaction that does not end"):
+        with pytest.raises(StoreError, match=r"locked by a long-running transaction"):
             migrate(postgres_url, patience=0.3)
     assert [step.name for step in migrate(postgres_url)] == ["wider"]
 
@@ -124,7 +124,7 @@ def test_newer_tables_are_fine_as_long_as_they_say_so(postgres_url: str) -> None
     assert migrate(postgres_url) == []
     execute(postgres_url, f"UPDATE asides.migrations SET oldest = {last + 1} WHERE number = 9001")
     for use in (check, migrate, use_database):
-        with pytest.raises(StoreError, match=r"of a newer asides: its step 9001_later .* Upgrade asides"):
+        with pytest.raises(StoreError, match=r"by a newer asides: its step 9001_later .* Upgrade asides"):
             use(postgres_url)
 
 

@@ -156,7 +156,7 @@ def test_another_job_does_not_continue(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         SeparationRun(make_plan(source, output), stop_after(1)).run()
     write_rows(source, 2100, 1)
-    with pytest.raises(asides.ConfigError, match="is of another job"):
+    with pytest.raises(asides.ConfigError, match="belongs to another job"):
         SeparationRun(make_plan(source, output))
     Path(f"{output}.progress").unlink()
     run_whole(source, output)

@@ -125,7 +125,7 @@ def test_a_package_brings_its_dialects(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_an_unknown_name_raises_with_advice_to_register_it() -> None:
     with pytest.raises(
-        asides.Unsupported, match=r"no dialect is called 'toy'; there are anthropic, .*register_dialect"
+        asides.Unsupported, match=r"unknown dialect 'toy'; the dialects are anthropic, .*register_dialect"
     ):
         find_dialect("toy")
 

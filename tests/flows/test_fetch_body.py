@@ -68,6 +68,6 @@ def test_an_error_inside_a_good_response_counts_as_one_of_the_server() -> None:
 
 
 def test_a_body_without_an_end_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_BYTES", 4)
-    with pytest.raises(ProtocolError, match="the list of openai is too long"):
+    monkeypatch.setattr(module, "_MAX_BYTES", 4)
+    with pytest.raises(ProtocolError, match="the list of openai is too large"):
         run((200, *[b"abc"] * 9))

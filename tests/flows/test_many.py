@@ -58,7 +58,7 @@ def test_an_error_of_no_question_ends_the_batch_when_the_others_have_ended() -> 
 
 @pytest.mark.parametrize("given", [0, -1, 2.5, True, "8", None])
 def test_a_number_of_calls_is_one_or_more(given: Any) -> None:
-    with pytest.raises(asides.ConfigError, match="concurrency is a number of calls"):
+    with pytest.raises(asides.ConfigError, match="concurrency must be a number of calls"):
         OpenQuestions(given)
 
 
@@ -79,7 +79,7 @@ def test_progress_goes_to_a_function() -> None:
     "prompts", ["a text", b"bytes", {"role": "user"}, asides.user("one"), asides.Conversation(), 7]
 )
 def test_one_prompt_is_not_many(prompts: Any) -> None:
-    with pytest.raises(asides.ConfigError, match="prompts is a list of prompts"):
+    with pytest.raises(asides.ConfigError, match="prompts must be a list"):
         check_prompts(prompts)
 
 

@@ -83,7 +83,7 @@ def test_a_misspelt_provider_is_suggested_where_the_home_has_no_key(monkeypatch:
     body = {"model": "anthropc:claude-opus-5", "messages": [{"role": "user", "content": "?"}]}
     status, told = run(InProcessRelay(), make_request("/v1/chat/completions", body, headers={}))
     assert status == 404
-    assert "no provider is called 'anthropc'. Did you mean anthropic" in told["error"]["message"]
+    assert "unknown provider 'anthropc'. Did you mean anthropic" in told["error"]["message"]
     assert "OPENAI_API_KEY" in told["error"]["message"]
 
 

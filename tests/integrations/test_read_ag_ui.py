@@ -87,7 +87,7 @@ def test_pictures_sounds_and_documents() -> None:
         (["x"], r"messages\[0\]: a message is an object with a role"),
         ([{"role": "robot"}], r"messages\[0\]: the role 'robot' is not known"),
         ([user("")], "the message is empty"),
-        ([user(7)], "content is text or a list of parts, not an int"),
+        ([user(7)], "content must be text or a list of parts, not an int"),
         ([user([{"type": "hologram"}])], "type 'hologram' is not known"),
         ([user([{"type": "image", "source": {"type": "url", "value": "/etc/passwd"}}])], "the url of a file is"),
         ([user([{"type": "image", "source": {"type": "data", "value": "%"}}])], "not base64"),

@@ -200,7 +200,7 @@ def test_a_model_of_ones_own_needs_the_engine_alone(
         ("/no/such/folder/model.gguf", "no such file or directory"),
         ("/", "is a directory"),
         ("\0", "nor a path"),
-        (__file__, "does not begin as GGUF does"),
+        (__file__, "is not a GGUF file"),
     ],
 )
 def test_a_file_that_is_no_model_is_refused_before_a_start(model: str, reason: str, no_servers: None) -> None:

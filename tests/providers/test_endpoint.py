@@ -55,19 +55,37 @@ def wish(
         (CHOOSES, THINKS, OWN, wish(disabled=True, endpoint="responses"), Choice(CHAT, SWITCHED_OFF, (DISABLED,))),
         (NAMES_RESPONSES, PLAIN, OWN, wish(disabled=True), Choice(CHAT, SWITCHED_OFF, (DISABLED,))),
         # 2. The caller names an endpoint.
-        (CHOOSES, THINKS, OWN, wish(endpoint=" Chat_Completions ", thinking=True), Choice(CHAT, "the caller named it")),
-        (CHOOSES, PLAIN, OWN, wish(endpoint="responses"), Choice(RESPONSES, "the caller named it")),
-        (ONLY_CHAT, PLAIN, OWN, wish(endpoint="chat"), Choice(CHAT, "the caller named it")),
+        (
+            CHOOSES,
+            THINKS,
+            OWN,
+            wish(endpoint=" Chat_Completions ", thinking=True),
+            Choice(CHAT, "chosen by the caller"),
+        ),
+        (CHOOSES, PLAIN, OWN, wish(endpoint="responses"), Choice(RESPONSES, "chosen by the caller")),
+        (ONLY_CHAT, PLAIN, OWN, wish(endpoint="chat"), Choice(CHAT, "chosen by the caller")),
         (CHOOSES, PLAIN, OWN, wish(endpoint="post"), Choice(CHAT, "nothing here needs Responses", (IGNORED,))),
         # 3. The row leaves no choice.
         (ONLY_CHAT, THINKS, OWN, wish(thinking=True), Choice(CHAT, "")),
         (ELSEWHERE, THINKS, OWN, wish(endpoint="responses"), Choice("anthropic", "")),
         (NAMES_CHAT, THINKS, OWN, wish(thinking=True), Choice(CHAT, "")),
         (NAMES_CHAT, THINKS, OWN, wish(enabled=True), Choice(RESPONSES, "openai_responses_enabled is set")),
-        (NAMES_RESPONSES, PLAIN, PROXY, wish(), Choice(RESPONSES, "the row names it")),
+        (NAMES_RESPONSES, PLAIN, PROXY, wish(), Choice(RESPONSES, "set in the provider row")),
         # 4. The model exists only there; 5. the provider stores the conversation.
-        (CHOOSES, ONLY_RESPONSES, PROXY, wish(enabled=False), Choice(RESPONSES, "the model exists only there")),
-        (CHOOSES, PLAIN, PROXY, wish(stateful=True), Choice(RESPONSES, "the provider stores conversations only there")),
+        (
+            CHOOSES,
+            ONLY_RESPONSES,
+            PROXY,
+            wish(enabled=False),
+            Choice(RESPONSES, "the model exists only at this endpoint"),
+        ),
+        (
+            CHOOSES,
+            PLAIN,
+            PROXY,
+            wish(stateful=True),
+            Choice(RESPONSES, "the provider stores conversations only at this endpoint"),
+        ),
         # 6. The settings, at an address that is not the provider's own.
         (CHOOSES, PLAIN, PROXY, wish(enabled=True), Choice(RESPONSES, "openai_responses_enabled is set")),
         (CHOOSES, THINKS, PROXY, wish(thinking=True), Choice(CHAT, "the address is not the provider's own")),
@@ -77,14 +95,14 @@ def wish(
             PLAIN,
             OWN,
             wish(thinking=True),
-            Choice(RESPONSES, "thinking is asked for, and only there it comes back"),
+            Choice(RESPONSES, "thinking was requested, and only this endpoint returns it"),
         ),
         (
             CHOOSES,
             THINKS,
             OWN,
             wish(),
-            Choice(RESPONSES, "the model thinks, and only there it keeps its thoughts between turns"),
+            Choice(RESPONSES, "the model thinks, and only this endpoint keeps its thoughts between turns"),
         ),
         (CHOOSES, PLAIN, OWN, wish(enabled=True), Choice(CHAT, "nothing here needs Responses")),
         (
@@ -92,7 +110,7 @@ def wish(
             ModelRule(tools_while_thinking=False, tools_need_off=True),
             OWN,
             EndpointRequest(tools=True),
-            Choice(RESPONSES, "the model takes tools only there"),
+            Choice(RESPONSES, "the model accepts tools only at this endpoint"),
         ),
         (CHOOSES, THINKS, OWN, wish(enabled=False), Choice(CHAT, "openai_responses_enabled is false")),
     ],
@@ -123,9 +141,17 @@ def test_an_endpoint_that_cannot_serve_the_model_raises(
     ("rule", "asked", "choice"),
     [
         (ModelRule(), None, Choice("gemini", "")),
-        (ModelRule(), "interactions", Choice("gemini_interactions", "the caller named it")),
-        (ModelRule(endpoint="interactions"), None, Choice("gemini_interactions", "the model exists only there")),
-        (ModelRule(endpoint="interactions"), "chat", Choice("gemini_interactions", "the model exists only there")),
+        (ModelRule(), "interactions", Choice("gemini_interactions", "chosen by the caller")),
+        (
+            ModelRule(endpoint="interactions"),
+            None,
+            Choice("gemini_interactions", "the model exists only at this endpoint"),
+        ),
+        (
+            ModelRule(endpoint="interactions"),
+            "chat",
+            Choice("gemini_interactions", "the model exists only at this endpoint"),
+        ),
     ],
 )
 def test_an_endpoint_that_is_neither_chat_nor_responses_is_chosen(

@@ -408,7 +408,7 @@ def test_an_own_host_is_exactly_that_host(address: str, own: bool) -> None:
     ],
 )
 def test_no_name_of_a_model_leads_to_another_address(provider: str, base_url: str | None, name: str) -> None:
-    with pytest.raises(UnknownModel, match="the name of no model"):
+    with pytest.raises(UnknownModel, match="not a valid model name"):
         _write_address(f"{provider}:{name}", base_url)
 
 

@@ -143,7 +143,7 @@ def test_a_file_of_another_user_is_refused(path: Path) -> None:
 )
 def test_a_broken_file_is_named_and_its_content_is_not_shown(path: Path, environ: dict[str, str], content: str) -> None:
     store(path, content)
-    with pytest.raises(ConfigError, match=r"keys\.json does not read") as caught:
+    with pytest.raises(ConfigError, match=r"keys\.json is not valid") as caught:
         find_key(ROW, environ=environ)
     assert CANARY not in "".join(traceback.format_exception(caught.value))
 
@@ -151,7 +151,7 @@ def test_a_broken_file_is_named_and_its_content_is_not_shown(path: Path, environ
 def test_bytes_that_are_no_text_are_refused(path: Path, environ: dict[str, str]) -> None:
     path.write_bytes(b'{"keys": {"mine": "\xff\xfe"}}')
     path.chmod(0o600)
-    with pytest.raises(ConfigError, match="does not read"):
+    with pytest.raises(ConfigError, match="is not valid"):
         find_key(ROW, environ=environ)
 
 

@@ -97,14 +97,14 @@ def test_a_table_becomes_a_row(name: str, table: dict[str, Any], row: Provider) 
     ("table", "says"),
     [
         ("https://mine.example", "is a table of fields"),
-        ({"api_key": "sk-secret"}, "api_key does not belong into a file.*key_env"),
-        ({"launcher": "os:system"}, "launcher does not belong into a file"),
+        ({"api_key": "sk-secret"}, "api_key does not belong in a file.*key_env"),
+        ({"launcher": "os:system"}, "launcher does not belong in a file"),
         ({"name": "other"}, "the name of the row is the name of its table"),
         ({"like": "nobody"}, "like: no provider is called nobody"),
-        ({"base_ulr": "x"}, "does not read: .*base_ulr.*Its fields are those of asides.Provider"),
-        ({"quirks": {"stores": False}}, "does not read: .*stores.*quirks"),
-        ({"quirks": {"ask_by": "shouting"}}, r"does not read: .*quirks\.ask_by"),
-        ({"models": [{"budget": "much"}]}, r"does not read: .*models\[0\]\.budget"),
+        ({"base_ulr": "x"}, "is not valid: .*base_ulr.*Its fields are those of asides.Provider"),
+        ({"quirks": {"stores": False}}, "is not valid: .*stores.*quirks"),
+        ({"quirks": {"ask_by": "shouting"}}, r"is not valid: .*quirks\.ask_by"),
+        ({"models": [{"budget": "much"}]}, r"is not valid: .*models\[0\]\.budget"),
     ],
 )
 def test_a_wrong_table_is_refused_with_its_place_and_no_key(table: Any, says: str) -> None:

@@ -41,7 +41,7 @@ def test_the_error_says_which_route_to_add() -> None:
     assert '[routes."claude-*"] and, below it, targets = ["openai:gpt-5"]' in message
     assert "api_key=" not in message
     guessed = ask(stand(), "nobody:model").json["error"]["message"]
-    assert ("no provider is called 'nobody'" in guessed, "api_key=" in guessed) == (True, False)
+    assert ("unknown provider 'nobody'" in guessed, "api_key=" in guessed) == (True, False)
     strangers = ask(stand(), "claude-haiku-4-5-20251001", tenant="a").json["error"]["message"]
     assert "ask the operator of this relay" in strangers
     asked = {"contents": [{"role": "user", "parts": [{"text": "?"}]}]}

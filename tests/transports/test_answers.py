@@ -241,7 +241,7 @@ def test_what_is_wrong_with_all_is_raised_before_the_first_is_taken(many: AskMan
             many(f"{stage.url}/v1", prompts(), thinking="much")
         with pytest.raises(TypeError, match="did you mean temperature"):
             many(f"{stage.url}/v1", prompts(), temprature=1)
-        with pytest.raises(asides.ConfigError, match="prompts is a list"):
+        with pytest.raises(asides.ConfigError, match="prompts must be a list"):
             many(f"{stage.url}/v1", "a")
         assert (taken, stage.requests) == ([], [])
 

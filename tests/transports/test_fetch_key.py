@@ -116,11 +116,11 @@ def test_a_secret_may_be_returned(ask: Ask, stage: OpenStage) -> None:
 @pytest.mark.parametrize(
     ("returned", "says"),
     [
-        (None, "returned NoneType and no text"),
-        (42, "returned int and no text"),
-        (b"bytes", "returned bytes and no text"),
-        (OSError(f"no {OLD}"), "returned OSError and no text"),
-        (ConfigError(f"no {OLD}"), "returned ConfigError and no text"),
+        (None, "returned NoneType, not text"),
+        (42, "returned int, not text"),
+        (b"bytes", "returned bytes, not text"),
+        (OSError(f"no {OLD}"), "returned OSError, not text"),
+        (ConfigError(f"no {OLD}"), "returned ConfigError, not text"),
         ("", "returned an empty key"),
         (" \n", "returned an empty key"),
         (f"{OLD}\r\nX-Evil: 1", "holds a blank, a line break"),

@@ -97,7 +97,7 @@ def test_bytes_of_a_local_server_decode_under_its_name() -> None:
 def test_a_settings_file_cannot_name_code_to_run(tmp_path: Path) -> None:
     settings = tmp_path / "asides.toml"
     settings.write_text('[providers.mine]\nbase_url = "http://127.0.0.1"\nlauncher = "os:abort"\n')
-    with pytest.raises(ConfigError, match="launcher does not belong into a file"):
+    with pytest.raises(ConfigError, match="launcher does not belong in a file"):
         asides.load_settings({}, files=[settings])
     settings.write_text('[providers.mine]\nlike = "local"\n')
     (row,) = asides.load_settings({}, files=[settings]).providers

@@ -333,7 +333,7 @@ def test_idle_threads_end(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_so_many_threads_stay_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_executor, "_idle", [])
-    monkeypatch.setattr(tool_executor, "_MOST_IDLE", 2)
+    monkeypatch.setattr(tool_executor, "_MAX_IDLE", 2)
     monkeypatch.setattr(tool_executor, "_IDLE_SECONDS", 60.0)
     meet = threading.Barrier(12)
 

@@ -37,8 +37,8 @@ def test_why_there_is_no_connection(cause: Exception | None, kind: type[Transpor
         ("https://api.example/v1", "api.example"),
         ("http://[::1]:8080/v1", "::1:8080"),
         ("http://user:secret@", "an address without a host"),
-        ("http://user:secret@host:port", "an address that does not read"),
-        ("http://[secret", "an address that does not read"),
+        ("http://user:secret@host:port", "an invalid address"),
+        ("http://[secret", "an invalid address"),
     ],
 )
 def test_a_message_shows_only_host_and_port_of_an_address(url: str, host: str) -> None:

@@ -124,7 +124,7 @@ def test_a_file_has_the_name_and_the_type_that_its_source_shows(file: Any, name:
         (lambda: File("odd.bin"), "neither text nor a known format"),
         (File, "File has no content"),
         (lambda: File(id=""), "id= takes the provider's id"),
-        (lambda: File(5, data=PDF), "name is the name of the file"),  # type: ignore[arg-type]
+        (lambda: File(5, data=PDF), "name must be text, the name of the file"),  # type: ignore[arg-type]
     ],
 )
 def test_anything_else_raises_with_the_right_spelling(make: Any, words: str) -> None:
@@ -178,7 +178,7 @@ def test_a_name_cannot_close_the_mark_around_a_text() -> None:
 
 def test_one_file_is_a_list_of_one_and_errors_name_the_place() -> None:
     assert read_attachments("red.png") == read_attachments(["red.png"]) == (Image(data=PNG),)
-    for wrong, words in ((42, "files= is a list"), (["red.png", 42], r"files\[1\]"), ([None], r"files\[0\]")):
+    for wrong, words in ((42, "files= must be a list"), (["red.png", 42], r"files\[1\]"), ([None], r"files\[0\]")):
         with pytest.raises(ConfigError, match=words):
             read_attachments(wrong)
     with pytest.raises(ConfigError, match="not text in UTF-8"):

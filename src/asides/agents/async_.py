@@ -66,7 +66,7 @@ class AsyncAgent(Generic[Output]):
         client: AsyncClient | None = None,
         **options: Unpack[AgentOptions],
     ) -> None:
-        """Configure an agent. Raises for options that make no sense."""
+        """Configure an agent. Raises for invalid options."""
         check_client(client, AsyncClient)
         self._config = AgentConfig(model, output, options)
         self._client = client

@@ -38,7 +38,7 @@ Approvals: TypeAlias = Approval | tuple[tuple[str, Approval], ...]
 
 
 class ConversationLike(HasMessages, Protocol):
-    """The conversation of a run: the run reads its messages at the beginning and adds each step when it is over."""
+    """The conversation of a run: the run reads its messages at the start and adds each finished step."""
 
     def extend(self, messages: Sequence[Message], /, *, usage: Usage | None = None) -> object:
         """Add messages, and their usage."""
@@ -58,7 +58,7 @@ class AgentOptions(SharedOptions, total=False):
     mode: Mode | None
 
 
-# A run corrects an answer in a step of its own, so its calls do not.
+# A run corrects an answer in an extra step, so its calls must not.
 _RUN_OPTIONS = frozenset(AgentOptions.__annotations__) - OPTIONS | {"attempts"}
 
 
@@ -73,7 +73,7 @@ def _name(kind: type[object]) -> str:
 
 
 class AgentConfig:
-    """The configuration of one agent. Raises ConfigError for options that make no sense."""
+    """The configuration of one agent. Raises ConfigError for invalid options."""
 
     def __init__(self, model: ModelLike | None, output: object, options: AgentOptions) -> None:
         self.model = model
@@ -98,7 +98,7 @@ class AgentConfig:
             given = dict(merge_options(Options(**given), Options(**_check_options(options))))  # type: ignore[typeddict-item]
         offers = _offer_tools(given, self._offers)
         if not options:
-            self._offers = offers  # a function may be declared differently by now
+            self._offers = offers  # the declaration of a function may have changed
         output_type = self._output_type if output is None else _read_output_type(output)
         run_config = _build_run_config(given, offers, output_type)
         call_options = Options(**{name: value for name, value in given.items() if name in OPTIONS})  # type: ignore[typeddict-item]
@@ -127,7 +127,7 @@ class AgentConfig:
     def start_runs(
         self, prompts: Iterable[PromptLike], output: object, options: AgentOptions, defaults: CallBuilder
     ) -> Iterator[Callable[[], RunState[Any]]]:
-        """What builds the run of each prompt. Raises errors that concern every prompt."""
+        """Return the builder of each prompt's run. Raises errors that concern every prompt."""
         reported = set(defaults.reported)
         self.start_run("?", None, output, options, defaults, stream=False)
         defaults.reported.clear()
@@ -242,7 +242,7 @@ class _JoinedPrompt(msgspec.Struct, frozen=True):
 def _read_history(conversation: ConversationLike) -> tuple[Message, ...]:
     if not hasattr(conversation, "messages") or not hasattr(conversation, "extend"):
         raise ConfigError(
-            f"conversation is a Conversation, not {type(conversation).__name__}. Create one, or pass your "
+            f"conversation must be a Conversation, not {type(conversation).__name__}. Create one, or pass your "
             "messages as the prompt."
         )
     return tuple(conversation.messages)
@@ -252,5 +252,5 @@ def _read_question(prompt: PromptLike, history: tuple[Message, ...]) -> tuple[Me
     if isinstance(prompt, Prompt) or hasattr(prompt, "messages"):
         raise ConfigError("conversation= already has the history. Pass only the new messages.")
     if isinstance(prompt, (list, tuple)) and not prompt:
-        return ()  # the model goes on from the last message
+        return ()  # the model continues from the last message
     return read(prompt, after=history)

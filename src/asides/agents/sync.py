@@ -67,7 +67,7 @@ class Agent(Generic[Output]):
         client: Client | None = None,
         **options: Unpack[AgentOptions],
     ) -> None:
-        """Configure an agent. Raises for options that make no sense."""
+        """Configure an agent. Raises for invalid options."""
         check_client(client, Client)
         self._config = AgentConfig(model, output, options)
         self._client = client

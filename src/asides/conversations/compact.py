@@ -50,25 +50,25 @@ class Compaction:
 
 
 CompactBy: TypeAlias = Literal["model", "provider"]
-"""Who compacts: a model that writes a summary, or the provider itself."""
+"""What compacts: a model that writes a summary, or the provider itself."""
 
 
 def check_compact_by(by: CompactBy) -> CompactBy:
-    """Return it unchanged. Raises ConfigError for another word."""
+    """Return it unchanged. Raises ConfigError for any other value."""
     if by not in get_args(CompactBy):
         raise ConfigError(f"by is one of {', '.join(get_args(CompactBy))}, not {by!r}.")
     return by
 
 
 def replace_compacted(history: MessageHistory, compacted: CompactedHistory) -> None:
-    """Replace the messages by what the provider made of them. The caller holds the history."""
+    """Replace the messages by the provider's compacted ones. The caller holds the history."""
     messages = history.messages
     head = messages[: count_system_head(messages)]
     history.replace((*head, *(each for each in compacted.messages if each.role != "system")), compacted.usage)
 
 
 def build_compacted_reply(compacted: CompactedHistory) -> Reply:
-    """What the provider made, and its usage, as a reply. It has no text."""
+    """The provider's compacted messages and their usage as a reply without text."""
     made = [part for message in compacted.messages if message.role == "assistant" for part in message.parts]
     return Reply(tuple(made), compacted.usage)
 

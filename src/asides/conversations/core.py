@@ -122,7 +122,7 @@ class ConversationCore(Generic[AnyClient]):
 
     @property
     def usage(self) -> Usage:
-        """The tokens used so far, thinking counted apart; `origin` shows whether the sum has an estimate."""
+        """The tokens used so far, thinking counted separately; `origin` shows whether the sum has an estimate."""
         return self._history.usage
 
     @property
@@ -369,7 +369,7 @@ class ConversationCore(Generic[AnyClient]):
     def _prepare_compaction(
         self, over: int, keep_turns: int, model: ModelLike | None, options: Options
     ) -> Compaction | None:
-        """Build the request for a summary; None when there is nothing to sum up. The caller holds the history."""
+        """Build the request for a summary; None if there is nothing to summarize. The caller holds the history."""
         if keep_turns < 1:
             raise ConfigError("keep_turns is below one; the conversation needs its last turn to continue.")
         self._history.refresh()
@@ -377,7 +377,7 @@ class ConversationCore(Generic[AnyClient]):
         older = find_older_turns(self.messages, keep_turns)
         if not older:
             return None
-        # The cost is that of the conversation at its own model. Without one, the model that sums up has to do.
+        # The cost at the conversation's own model. Without one, use the model that summarizes.
         counting_model = self.model or (None if self._call_builder.settings.model else model)
         if reduce_thinking(self._history, over, self._build_token_counter(counting_model)):
             return None
@@ -386,7 +386,7 @@ class ConversationCore(Generic[AnyClient]):
     def _prepare_provider_compaction(
         self, over: int, model: ModelLike | None, options: Options
     ) -> Callable[[CallBuilder], Call] | None:
-        """What builds the call for the provider; None when there is nothing to do. The caller holds the history."""
+        """Return the builder of the provider's call; None if there is nothing to do. The caller holds the history."""
         self._history.refresh()
         given = merge_options(select_summary_options(self._options), reject_unknown(options))
         name = self._choose_model(model)
@@ -407,7 +407,7 @@ class ConversationCore(Generic[AnyClient]):
 
     @property
     def _asking_builder(self) -> CallBuilder:
-        """What builds the calls of the client that asks."""
+        """The call builder of the client that asks."""
         return self._call_builder
 
     def _build_token_counter(self, model: ModelLike | None) -> TokenCounter:

@@ -18,7 +18,7 @@ from asides.values.notices import Notice
 AskedRequest: TypeAlias = tuple[Turn, ModelLike | None, Options]
 """A question, its model and its options: all by reference, so that to remember it costs nothing."""
 
-# Options that are no part of a prompt: a change of them changes no cache.
+# Options outside of the prompt: changing them does not affect the cache.
 _OUTSIDE = frozenset({"timeout", "retries", "max_wait", "on_conflict", "keep_raw", "max_tokens", "stop", "temperature"})
 
 
@@ -30,7 +30,7 @@ def explain_next(now: AskedRequest, last: AskedRequest | None, builder: CallBuil
 
 
 def _build_request(request: AskedRequest, builder: CallBuilder) -> SentBefore | None:
-    """Build a request; None if it cannot be built any more."""
+    """Build a request; None if that is no longer possible."""
     turn, model, options = request
     try:
         call = builder.build(model, turn, options, stream=True, needs_key=False)

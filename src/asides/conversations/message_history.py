@@ -84,7 +84,7 @@ class MessageHistory:
 
     @property
     def visibility(self) -> Visibility:
-        """What a saved conversation may hold of thinking."""
+        """Which thinking a saved conversation may have."""
         return self._call_builder.visibility
 
     @property

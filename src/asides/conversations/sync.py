@@ -100,7 +100,7 @@ class Conversation(ConversationCore[Client]):
         model: ModelLike | None = None,
         **options: Unpack[Options],
     ) -> Reply | None:
-        """Have a model sum up the older turns, if the conversation costs more than `over` tokens, also without the
+        """Let a model summarize the older turns, if the conversation costs more than `over` tokens even without the
         seals and thoughts of finished turns. They are left out first, and if that is enough, nothing is summed up.
 
         The last `keep_turns` stay as they are; the turns before them become one note, marked as such. The model that
@@ -166,7 +166,7 @@ class ConversationStream(Generic[Output_co]):
 
     @property
     def visibility(self) -> Visibility | None:
-        """What each place may see of the thinking in these events; None: the ordinary policy."""
+        """Which thinking of these events each place may see; None: the default."""
         return self._stream.visibility
 
     @property

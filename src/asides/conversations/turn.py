@@ -27,7 +27,7 @@ class Turn:
         self._begun = False
         self._ended = False
         self.notices: tuple[Notice, ...] = ()
-        """What there is to say about the question before it is asked. It becomes a part of the reply's warnings."""
+        """Notices about the question before it is asked. They become a part of the reply's warnings."""
         self.is_recorded = False
         """Whether the question and the answer are in the conversation now."""
         if not self._before and not question:

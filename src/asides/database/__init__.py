@@ -37,7 +37,7 @@ class StoreUnavailable(StoreError):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """One statement. `?` stands for a value. The SQL is what both engines understand, unless `postgres` is given."""
+    """One statement, with `?` for values. The SQL works on both engines, unless `postgres` is given."""
 
     sql: str
     values: tuple[Any, ...] = ()
@@ -64,7 +64,7 @@ class QueryResult(NamedTuple):
 
     @property
     def first(self) -> tuple[Any, ...] | None:
-        """The first row; None if there is none."""
+        """The first row, or None."""
         return self.rows[0] if self.rows else None
 
 

@@ -1,8 +1,8 @@
 """Create, upgrade and check the tables in PostgreSQL: `migrate(url)`, `check(url)`, `MigratedPostgres`.
 
 The steps are numbered files in migrations/. One process migrates at a time, under an advisory lock; the others wait. A
-step only adds, so that instances of the previous version go on while the next one starts. A step that has to change
-more says in its first line which versions still work after it: `-- oldest: 12` means those that know step 12.
+step only adds, so that instances of the previous version keep working while the next one starts. A step that has to
+change more says in its first line which versions still work after it: `-- oldest: 12` means those that know step 12.
 """
 
 from __future__ import annotations
@@ -194,9 +194,9 @@ def _read_state(connection: Connection, url: str) -> TablesState:
     for number, (name, oldest) in newer.items():
         if oldest > max(known):
             raise StoreError(
-                f"the tables of {describe_url(url)} are of a newer asides: its step {write_label(number, name)} needs "
-                f"a version that knows step {oldest:04}, and this one knows up to {max(known):04}. Upgrade "
-                "asides, or use another database."
+                f"the tables of {describe_url(url)} were created by a newer asides: its step "
+                f"{write_label(number, name)} needs a version that knows step {oldest:04}, and this one knows up to "
+                f"{max(known):04}. Upgrade asides, or use another database."
             )
     missing = tuple(migration for migration in list_migrations() if migration.number not in done)
     return TablesState(missing, tuple(write_label(number, name) for number, (name, _) in newer.items()))
@@ -212,7 +212,7 @@ def _lock(connection: Connection, url: str, patience: float) -> None:
                 "Wait for it and try again, or look in pg_stat_activity for what it waits for."
             )
         time.sleep(_SECONDS_BETWEEN_ATTEMPTS)
-    # Changing a table waits for the transactions that use it. One that never ends must not block it for ever.
+    # Changing a table waits for the transactions that use it. One that never ends must not block it endlessly.
     milliseconds = max(1, int(patience * 1000))
     connection.execute(cast("Any", f"SET LOCAL lock_timeout = {milliseconds}"))
 
@@ -238,7 +238,7 @@ def _connect(url: str) -> Generator[Connection, None, None]:
         read = read_url(url)
         with psycopg.connect(read.conninfo, **build_parameters(read, _CONNECT_SECONDS)) as connection:
             was_open = True
-            # Whoever has waited for the lock has to see what the one before has done.
+            # READ COMMITTED: after waiting for the lock, see the other process's migrations.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             yield connection
     except psycopg.Error as problem:
@@ -257,7 +257,7 @@ def _to_store_error(problem: psycopg.Error, url: str, was_open: bool) -> StoreEr
     name = describe_url(url)
     match problem:
         case errors.LockNotAvailable():
-            text = f"the tables of {name} are in use by a transaction that does not end. End it, and try again."
+            text = f"the tables of {name} are locked by a long-running transaction. End it and try again."
         case errors.InsufficientPrivilege():
             from asides.database.postgres_attempts import explain_missing_right
 

@@ -1,7 +1,7 @@
 """`PostgresDatabase`: work on a PostgreSQL server, for threads and for event loops, each with pools of connections.
 
-While a server does not answer, the first caller waits as long as its patience allows. After that all callers get an
-error at once, until the server answers again.
+While a server does not answer, the first caller waits as long as its patience allows. After that all calls fail
+immediately, until the server answers again.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _CLOSE_SECONDS = 1.0
 class PostgresDatabase:
     """A server, connected to when it is first needed. `url`: postgresql://user@host/name, as libpq reads it.
 
-    A pooler such as PgBouncer may stand before it, in session or transaction mode. `patience` is the seconds that work
-    may take unless it says otherwise. Tables are those of `migrate`.
+    It may be behind a pooler such as PgBouncer, in session or transaction mode. `patience`: seconds that work may take,
+    unless it sets its own. Tables are those of `migrate`.
     """
 
     def __init__(self, url: str, *, patience: float = 5.0, most_connections: int = MOST_CONNECTIONS) -> None:
@@ -98,7 +98,7 @@ class PostgresDatabase:
         self._outage.check(writes=False)
 
     def note_down(self) -> None:
-        """Note that the server does not answer. Until it does, callers get an error at once."""
+        """Note that the server does not answer. Until it does, calls fail immediately."""
         self._outage.note_down()
 
     # --- threads ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The attempts to run work on PostgreSQL: which errors are worth another one, and what is raised for the others."""
+"""The attempts to run work on PostgreSQL: which errors are retried, and what is raised for the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psycopg import errors
 from asides.database import StoreError, StoreUnavailable
 from asides.database.postgres_outage import Outage, describe_problem
 
-_MOST_ATTEMPTS = 5
+_MAX_ATTEMPTS = 5
 _CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 """Another transaction was in the way: nothing was changed."""
 _LOST = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleSessionTimeout)
@@ -29,7 +29,7 @@ class Attempts:
         self._repeatable = repeatable or not writes
         self._count = 0
         self.is_ending = False
-        """Whether COMMIT was sent. If the connection is lost then, nobody knows whether the change was stored."""
+        """Whether COMMIT was sent. If the connection is lost then, it is unknown whether the change was stored."""
 
     @property
     def pause(self) -> float:
@@ -37,11 +37,11 @@ class Attempts:
         return 0.002 * float(2**self._count)
 
     def raise_final(self, problem: Exception) -> None:
-        """Raise the error for the caller, unless the work is worth another attempt."""
+        """Raise the error for the caller, unless the work can be retried."""
         self._count += 1
         if isinstance(problem, UnicodeEncodeError):
             raise StoreError(
-                "the store cannot take half a character (a lone surrogate). Look for one in the names, the "
+                "the store cannot take a lone surrogate (half a character). Look for one in the names, the "
                 "model and the system prompt."
             ) from None
         if isinstance(problem, psycopg.DataError) and problem.sqlstate is None:
@@ -53,7 +53,7 @@ class Attempts:
             raise StoreUnavailable(f"the database {self._name} was closed. Open it again.") from None
         if not isinstance(problem, psycopg.Error):
             raise problem
-        has_time = self._count < _MOST_ATTEMPTS and time.monotonic() < self.deadline
+        has_time = self._count < _MAX_ATTEMPTS and time.monotonic() < self.deadline
         if isinstance(problem, _CONFLICTS):
             if has_time:
                 return

@@ -1,4 +1,4 @@
-"""`Outage`: whether a PostgreSQL server is down, and why. While it is, callers get an error at once and do not wait.
+"""`Outage`: whether a PostgreSQL server is down, and why. While it is, calls fail immediately.
 
 An outage is logged once, and a thread probes the server until it answers again, or its database object is closed or
 garbage-collected.
@@ -187,7 +187,7 @@ def quote_failure(name: str, problem: Exception, *, was_open: bool = False) -> S
 
 
 def describe_problem(problem: Exception) -> str:
-    """What the server says of work that failed, without values; the name of the error if it says nothing."""
+    """The server's description of a failure, without values; the name of the error if it gives none."""
     words = _find_words(problem)
     return type(problem).__name__ if words is None else _hide_values(words)
 
@@ -213,7 +213,7 @@ def _hide_values(text: str) -> str:
 
 
 def _find_words(problem: Exception) -> str | None:
-    """What the server, or a pooler before it, says; None if it says nothing."""
+    """The message of the server or its pooler, or None."""
     diagnosis = getattr(problem, "diag", None)
     if diagnosis is not None and diagnosis.message_primary:
         return str(diagnosis.message_primary)

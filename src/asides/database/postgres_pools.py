@@ -1,7 +1,7 @@
 """Connections to a PostgreSQL server: how they are opened, which ones can still be used, and the pools that hold them.
 
-Each connection finds out whether a pooler such as PgBouncer stands before the server. If one does, the next transaction
-may be on another connection of the server: nothing is set or prepared for longer than a transaction then.
+Each connection detects whether it goes through a pooler such as PgBouncer. If so, the next transaction may use another
+connection of the server: nothing is set or prepared for longer than a transaction then.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _SLICE_SECONDS = 0.1
 
 
 class Greeting(NamedTuple):
-    """The first statement on a connection: it finds out whether a pooler stands before the server, and sets what our
-    work relies on if none does. Behind one, that would hold for others, and not for us."""
+    """The first statement on a connection: it detects a pooler, and without one sets what our work relies on. Behind a
+    pooler these settings would affect other clients, and not us."""
 
     has_pooler: bool | None
     """What is known before; None: nothing."""
@@ -40,7 +40,7 @@ class Greeting(NamedTuple):
 
     def write(self, number: int) -> Any:
         """The statement, for a connection with this number."""
-        # A pooler gives its clients numbers of its own, not those of the server's processes.
+        # A pooler reports its own process numbers instead of the server's.
         is_pooled = f"pg_backend_pid() <> {number}" if self.has_pooler is None else str(self.has_pooler).lower()
         # Behind a pooler, the begin of a transaction names it.
         isolation = f"set_config('default_transaction_isolation', 'read committed', {is_pooled})"
@@ -243,7 +243,7 @@ async def take_connection_async(pool: AsyncPool, outage: Outage, deadline: float
 def _check_wait(pool: ThreadPool | AsyncPool, outage: Outage, began: float, deadline: float) -> None:
     """Raise StoreUnavailable if waiting longer for a connection is useless."""
     if outage.is_full(began) and pool.get_stats()["pool_size"]:
-        # Those that are in use come back.
+        # Connections in use return later.
         if time.monotonic() >= deadline:
             raise outage.build_full_error()
         return

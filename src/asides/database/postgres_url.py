@@ -1,7 +1,7 @@
 """The URL of a PostgreSQL database: read it for libpq, and describe it without user and password.
 
-`pgbouncer=true` in its query says that a pooler in transaction mode stands before the server, `pgbouncer=false` that
-none does. Without it each connection finds out (postgres_pools). libpq does not know it, so it is taken out.
+`pgbouncer=true` in its query declares a pooler in transaction mode before the server, `pgbouncer=false` none. Without
+it each connection detects the pooler (postgres_pools). libpq does not know this parameter, so it is removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 class PostgresUrl(NamedTuple):
-    """A URL as libpq reads it, and what it says of a pooler before the server."""
+    """A URL in libpq's form, and its setting for a pooler."""
 
     conninfo: str
     has_pooler: bool | None
@@ -79,7 +79,7 @@ def build_parameters(url: PostgresUrl, patience: float) -> dict[str, Any]:
         "autocommit": True,
         "connect_timeout": max(2, int(patience)),
         "application_name": "asides",
-        # Behind a pooler, a prepared statement would be in the way of whoever gets the connection next.
+        # Behind a pooler, a prepared statement would collide with those of the connection's next user.
         "prepare_threshold": None,
     }
     if "keepalives" not in url.conninfo:

@@ -133,6 +133,6 @@ def _has_rows(cursor: Cursor[Any] | AsyncCursor[Any]) -> bool:
 
 @lru_cache(maxsize=512)
 def _translate(sql: str) -> LiteralString:
-    """The statement as psycopg takes it. In ours every question mark stands for a value."""
+    """Return the statement with psycopg's placeholders. In ours every question mark is a placeholder."""
     translated: Any = sql.replace("%", "%%").replace("?", "%s")
     return translated  # type: ignore[no-any-return]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 _FileId: TypeAlias = tuple[int, int] | None
-"""Tells a file apart from others; None: there is none."""
+"""Identifies a file; None: it does not exist."""
 
 MEMORY = ":memory:"
 _IDLE_CONNECTIONS = 4
@@ -40,7 +40,7 @@ class SqliteFile:
     `has_tables` says whether the tables exist, and raises StoreError for a file of another kind; `create` creates them.
     `patience` is the seconds to wait for other writers. `synchronous`: FULL survives a loss of power, NORMAL the end of
     the process. ":memory:" is a database of this process alone and ends with it. `is_watched`: raise when the file was
-    deleted or replaced while it was open, since nobody would find what is written then.
+    deleted or replaced while it was open, since later writes would be lost.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class SqliteFile:
                     raise _to_store_error(problem, self.path, self._patience) from None
             except UnicodeEncodeError:
                 raise StoreError(
-                    "the store cannot take half a character (a lone surrogate). Look for one in the name, the "
+                    "the store cannot take a lone surrogate (half a character). Look for one in the name, the "
                     "model and the system prompt of the conversation."
                 ) from None
             except OverflowError:
@@ -134,7 +134,7 @@ def _resolve_path(path: str) -> str:
 
 
 def _build_path_error(path: str, reason: str) -> StoreError:
-    return StoreError(f"there cannot be a store at {path!r}: {reason}. Name another path.")
+    return StoreError(f"cannot create a store at {path!r}: {reason}. Name another path.")
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class AuditFinding(msgspec.Struct, JsonForm, frozen=True, kw_only=True):
     """The length of what was found."""
     text: str
     is_removed: bool
-    """Whether a cleaned copy is without it."""
+    """Whether it is removed in a cleaned copy."""
     model: str | None = None
     file: str = ""
     table: str = ""

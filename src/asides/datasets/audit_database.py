@@ -44,7 +44,7 @@ def audit_database(path: str, settings: AuditSettings, report: FileReport, fix: 
     """Find thinking in the tables of a database; with `fix`, write a copy without it there."""
     try:
         with _open(path) as connection, _open_copy(connection, fix) as copy:
-            # Triggers keep search indexes current. Those of a stranger do not run here; the indexes are built again.
+            # Triggers keep search indexes current. Foreign triggers must not run here; the indexes are rebuilt instead.
             triggers = [] if copy is None else _drop_triggers(copy)
             tables = list(_list_tables(connection))
             if any(table.name == _OPEN_WEBUI[0] and _OPEN_WEBUI[1] <= set(table.columns) for table in tables):
@@ -87,7 +87,7 @@ def _connect(address: str, path: str) -> sqlite3.Connection | None:
 
 
 def _harden(connection: sqlite3.Connection) -> None:
-    """Read the file as that of a stranger: its schema may call no function that does harm."""
+    """Treat the file as untrusted: its schema must not call harmful functions."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)
@@ -130,7 +130,7 @@ def _drop_triggers(copy: sqlite3.Connection) -> list[str]:
 
 
 def _list_tables(connection: sqlite3.Connection) -> Iterator[_Table]:
-    """The ordinary tables. Those of an index for full-text search repeat texts of others."""
+    """The ordinary tables, without those of full-text indexes, which repeat texts of others."""
     rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
     virtual = tuple(f"{name}_" for name, sql in rows if _is_virtual(sql))
     for name, sql in rows:
@@ -208,7 +208,7 @@ def _take_rows(cursor: sqlite3.Cursor, report: FileReport, table: str) -> list[t
 
 
 def _read_cell(value: Any, is_json: bool) -> Any:
-    """The JSON in a cell; other texts as they are. Bytes that are not JSON hold no text."""
+    """The JSON in a cell; other texts unchanged. Bytes that are not JSON have no text."""
     if isinstance(value, bytes):
         value = _decode_text(value) if value[:1] in (b"{", b"[") else None
     if not isinstance(value, str):

@@ -213,7 +213,7 @@ def _audit_parquet(path: str, settings: AuditSettings, report: FileReport, fix: 
 
 
 def _read_text(value: Any) -> Any:
-    """Bytes as text, if they are."""
+    """Bytes as text, if they are text."""
     if isinstance(value, bytes):
         with suppress(UnicodeDecodeError):
             return value.decode()
@@ -375,17 +375,17 @@ _RECORD = re.compile(
 _FENCE = "```"
 _JSON_BEGINS = (b"{", b"[", b'"')
 _OPENING = re.compile(r"\{|\[(?=[\[{\"])")
-_MOST_LINES = 2000
-_MOST_CHARACTERS = 1 << 20
-_MOST_TRIES = 3
-_MOST_THOUGHTS = 32
+_MAX_LINES = 2000
+_MAX_CHARACTERS = 1 << 20
+_MAX_TRIES = 3
+_MAX_THOUGHTS = 32
 
 
 def _audit_lines(path: str, settings: AuditSettings, report: FileReport, fix: Path | None) -> _Found:
     """Audit lines: JSON, lines of a log with or without JSON inside, and the events of recorded streams."""
     streams = StreamJoiner(settings)
     log = _Log(settings)
-    thoughts: deque[str] = deque(maxlen=_MOST_THOUGHTS)
+    thoughts: deque[str] = deque(maxlen=_MAX_THOUGHTS)
     with _open_copy(path, fix) as write:
         for number, line in _read_lines(path, report):
             if _RECORD.match(line):
@@ -426,7 +426,7 @@ def _parse_line(line: bytes) -> Any:
 
 
 class _Log:
-    """Finds thinking in the lines of a log. Thoughts and code may go on in lines below, until another record begins."""
+    """Finds thinking in the lines of a log. Thoughts and code may span lines, until another record begins."""
 
     def __init__(self, settings: AuditSettings) -> None:
         self._settings = settings
@@ -448,11 +448,11 @@ class _Log:
         if self._lines:
             self._lines.append(text)
             self._size += len(text)
-            is_long = len(self._lines) > _MOST_LINES or self._size > _MOST_CHARACTERS
+            is_long = len(self._lines) > _MAX_LINES or self._size > _MAX_CHARACTERS
             return self.end() if is_long or has_closing_tag(text, self._tags) else []
         has_fence = text.count(_FENCE) % 2 == 1
         if self._fenced:
-            self._fenced = 0 if has_fence or self._fenced > _MOST_LINES else self._fenced + 1
+            self._fenced = 0 if has_fence or self._fenced > _MAX_LINES else self._fenced + 1
             return []
         self._fenced = int(has_fence)
         found: list[tuple[FoundPlace, int]] = []
@@ -494,7 +494,7 @@ def _find_json(text: str) -> Iterator[Any]:
     """The objects and lists in a line, and the text around them."""
     begin = 0
     decode = json.JSONDecoder().raw_decode
-    for start in list(islice((found.start() for found in _OPENING.finditer(text)), _MOST_TRIES)):
+    for start in list(islice((found.start() for found in _OPENING.finditer(text)), _MAX_TRIES)):
         if start < begin:
             continue
         with suppress(ValueError, RecursionError):

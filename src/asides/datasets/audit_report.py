@@ -1,14 +1,14 @@
-"""What the audit of a file counts beside its findings."""
+"""The counters of a file's audit besides its findings."""
 
 from __future__ import annotations
 
 import msgspec
 
-_MOST_PROBLEMS = 20
+_MAX_PROBLEMS = 20
 
 
 class FileReport(msgspec.Struct):
-    """What was read of a file. Filled while its findings are taken."""
+    """Statistics about a file, filled while its findings are read."""
 
     file: str
     form: str = ""
@@ -16,9 +16,9 @@ class FileReport(msgspec.Struct):
     rows: int = 0
     found: int = 0
     left: int = 0
-    """What a cleaned copy still holds."""
+    """Findings that remain in a cleaned copy."""
     mentions: int = 0
-    """Opening tags behind the beginning of an answer, which count as part of it."""
+    """Opening tags after the start of an answer, which count as part of it."""
     unread: int = 0
     """Rows that could not be checked."""
     problems: list[tuple[int, str]] = []
@@ -27,5 +27,5 @@ class FileReport(msgspec.Struct):
     def add_problem(self, row: int, problem: str) -> None:
         """Count a row that could not be checked."""
         self.unread += 1
-        if len(self.problems) < _MOST_PROBLEMS:
+        if len(self.problems) < _MAX_PROBLEMS:
             self.problems.append((row, problem))

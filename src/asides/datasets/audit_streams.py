@@ -11,8 +11,8 @@ from asides.datasets.audit_walk import AuditSettings, FoundPlace
 _Object: TypeAlias = Mapping[str, Any]
 _Key: TypeAlias = tuple[str, str, int]
 
-_MOST_STREAMS = 32
-_MOST_CHARACTERS = 4_000_000
+_MAX_STREAMS = 32
+_MAX_CHARACTERS = 4_000_000
 
 
 class _Delta(NamedTuple):
@@ -59,16 +59,16 @@ class StreamJoiner:
                 named = model if isinstance(model, str) else self._settings.model
                 stream = _Stream(row, delta.path, named, self._settings)
             stream.checker.feed(delta.text)
-            if delta.is_end or stream.checker.length > _MOST_CHARACTERS:
+            if delta.is_end or stream.checker.length > _MAX_CHARACTERS:
                 found += stream.finish()
             else:
                 self._streams[delta.key] = stream
-        while len(self._streams) > _MOST_STREAMS:
+        while len(self._streams) > _MAX_STREAMS:
             found += self._streams.pop(next(iter(self._streams))).finish()
         return found
 
     def finish(self) -> list[tuple[FoundPlace, int]]:
-        """Return what is found in streams without an end: the file is over."""
+        """Return the findings of unfinished streams at the end of the file."""
         found = [each for stream in self._streams.values() for each in stream.finish()]
         self._streams = {}
         return found

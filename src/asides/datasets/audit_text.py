@@ -35,7 +35,7 @@ Tag: TypeAlias = str | tuple[str, str]
 _KEPT_DETAILS = re.compile(r"(?:\s*<details type=\"reasoning\".*?</details>)+\s*", re.DOTALL)
 
 
-_MOST_THOUGHTS = 64
+_MAX_THOUGHTS = 64
 
 
 class FoundInText(NamedTuple):
@@ -47,14 +47,14 @@ class FoundInText(NamedTuple):
     kind: FoundKind
     text: str
     is_removed: bool = True
-    """Whether the cleaned text is without it."""
+    """Whether it is removed in the cleaned text."""
 
 
 _ESCAPED_BRACKET = "&lt;"
 
 
 class CheckedText(NamedTuple):
-    """What is inside a text."""
+    """The findings in a text."""
 
     found: tuple[FoundInText, ...]
     cleaned: str
@@ -106,7 +106,7 @@ def _check_conversation(text: str, spans: Sequence[Span], tags: Sequence[Tag], p
             thoughts.append(said)
         if kind not in ("text", "commentary"):
             continue
-        checked = _check_answer(said, tags, position, thoughts[-_MOST_THOUGHTS:])
+        checked = _check_answer(said, tags, position, thoughts[-_MAX_THOUGHTS:])
         mentions |= checked.mentions
         found += (each._replace(is_removed=False) if checked.is_open else each for each in checked.found)
         cleaned += (text[place:start], said if checked.is_open else checked.cleaned)
@@ -123,7 +123,7 @@ def _check_answer(text: str, tags: Sequence[Tag], position: Position, thoughts: 
     if may_hold_tags(text, tuple(tags)):
         checked = _check_tags(text, tags, position)
     if not checked.found and text.lstrip().startswith(_ESCAPED_BRACKET):
-        # Only a person can say whether the rest is escaped too.
+        # Only a person can decide whether the rest is escaped too.
         escaped = _check_tags(unescape(text), tags, position).found
         checked = checked._replace(found=tuple(each._replace(is_removed=False) for each in escaped))
     for thought in thoughts:

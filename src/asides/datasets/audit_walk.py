@@ -31,7 +31,7 @@ _Object: TypeAlias = Mapping[str, Any]
 
 _LONGEST_KEY = 60
 _LONGEST_NAME = 200
-_MOST_THOUGHTS = 64
+_MAX_THOUGHTS = 64
 
 
 class AuditSettings(NamedTuple):
@@ -213,7 +213,7 @@ class _Walk:
         return _Scope(
             speaker or scope.speaker,
             model or scope.model,
-            tuple(dict.fromkeys((*scope.thoughts, *thoughts)))[:_MOST_THOUGHTS] if thoughts else scope.thoughts,
+            tuple(dict.fromkeys((*scope.thoughts, *thoughts)))[:_MAX_THOUGHTS] if thoughts else scope.thoughts,
             scope.depth + 1,
             scope.is_message or speaker is _Speaker.ANSWER,
         )
@@ -235,7 +235,7 @@ class _Walk:
             cleaned = self._walk_encoded(text, scope, _Place(place, "stringValue"))
             return value if cleaned is text else {**value, "stringValue": cleaned}
         plain = _read_any_value(value)
-        if plain is not value:  # Otherwise it has no text, or is not a value of OTLP.
+        if plain is not value:  # Else it has no text, or is not an OTLP value.
             cleaned = self.walk(plain, scope._replace(depth=scope.depth + 1), place)
             if cleaned is not plain:
                 return cast("_Object", _write_any_value(cleaned))
@@ -306,7 +306,7 @@ _INNER_LISTS = ("content", "parts", "output", "summary")
 
 
 def find_speaker(value: _Object) -> _Speaker | None:
-    """Who a message, an item or a part of content is of; None if it does not say."""
+    """The role of a message, an item or a part of content, or None."""
     role = value.get("role")
     author = value.get("author")
     if role is None and isinstance(author, Mapping):
@@ -375,7 +375,7 @@ def _find_own_thoughts(value: _Object) -> tuple[str, ...]:
             thoughts += _list_texts(field)
         elif name in _INNER_LISTS and isinstance(field, list):
             thoughts += _find_thoughts_of_items(field)
-    return tuple(thoughts[:_MOST_THOUGHTS])
+    return tuple(thoughts[:_MAX_THOUGHTS])
 
 
 def _find_thoughts_of_items(values: list[Any]) -> tuple[str, ...]:
@@ -385,7 +385,7 @@ def _find_thoughts_of_items(values: list[Any]) -> tuple[str, ...]:
         if isinstance(value, Mapping) and find_speaker(value) is _Speaker.THINKING
         for text in _list_texts(value)
     ]
-    return tuple(found[:_MOST_THOUGHTS])
+    return tuple(found[:_MAX_THOUGHTS])
 
 
 def _list_texts(value: Any, depth: int = 4) -> Iterator[str]:

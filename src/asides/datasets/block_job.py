@@ -41,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def separate_block(block: Block, job: BlockJob) -> BlockResult:
-    """Separate the rows of a block. A row that cannot be read costs no other."""
+    """Separate the rows of a block. An unreadable row does not affect the others."""
     separator, source = job.separator, job.separator.source
     result = BlockResult([], Tally(stats=Stats() if job.stats else None), [])
     for number, fields, problem, is_lenient in _list_rows(block):
@@ -110,7 +110,7 @@ def _get_number(row: tuple[int, dict[str, Any], str, bool]) -> int:
 def _encode_row(row: dict[str, Any]) -> bytes:
     try:
         return _encode(row)
-    except (UnicodeEncodeError, TypeError):  # half a character, from CSV
+    except (UnicodeEncodeError, TypeError):  # lone surrogate, from CSV
         return _encode_lenient(row)
 
 

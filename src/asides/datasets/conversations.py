@@ -89,8 +89,8 @@ def _refuse_tools(value: object) -> None:
 
 
 def describe_problem(problem: Exception) -> str:
-    """What is wrong with a row."""
-    # The advice is for a person with one document, not for a list of rows.
+    """The problem of a row."""
+    # Drop the advice, which is meant for a single document.
     return split_advice(str(problem))[0][:200]
 
 
@@ -112,7 +112,7 @@ def read_conversation(value: object) -> tuple[Message, ...]:
 
 
 def _parse(value: object) -> object:
-    """The JSON in a text; other texts as they are. Raises FormatError."""
+    """The JSON in a text; other texts unchanged. Raises FormatError."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
@@ -185,7 +185,7 @@ def separate_messages(messages: tuple[Message, ...], settings: TagSettings) -> t
 
 
 def _join_turns(messages: Sequence[Message]) -> list[Message]:
-    """The messages, with those of the model in a row as one."""
+    """The messages, with consecutive assistant messages joined."""
     joined: list[Message] = []
     for message in messages:
         if joined and message.role == "assistant" == joined[-1].role:

@@ -37,7 +37,7 @@ _ENDINGS: dict[str, FileFormat] = {
 COMPRESSIONS: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zstd"}
 _MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _HEAD = 4096
-# A few bytes of zstd may stand for very many.
+# A few bytes of zstd may decompress to very many.
 _ZSTD_BYTES = 8192
 _UTF16_BYTES = 1 << 16
 
@@ -46,12 +46,12 @@ class FileForm(msgspec.Struct, frozen=True):
     """How the rows of a file are written."""
 
     format: FileFormat | None
-    """None: the name does not say; the first bytes do."""
+    """None: not in the name; detected from the first bytes."""
     compression: Compression = ""
 
 
 def find_form(path: str) -> FileForm:
-    """The form that a name says: `answers.jsonl.zst`."""
+    """The form in a name: `answers.jsonl.zst`."""
     name = Path(path)
     compression = COMPRESSIONS.get(name.suffix.lower(), "")
     ending = Path(name.stem).suffix if compression else name.suffix

@@ -71,7 +71,7 @@ def iterate_parquet(
         known = None if columns is None else [each for each in columns if each in file.schema_arrow.names]
         for batch in file.iter_batches(batch_size=_ROWS, columns=known):
             done += batch.num_rows
-            # A damaged file may say that it has no rows.
+            # A damaged file may report zero rows.
             yield to_rows(batch, name), done / total if total else 1.0
 
 
@@ -159,4 +159,4 @@ def _clean(value: Any, where: str) -> Any:
         return str(value)
     if hasattr(value, "tolist"):  # A number or an array of NumPy, from a dataset of Ray.
         return _clean(value.tolist(), where)
-    raise ConfigError(f"{where} has {type(value).__name__}, which JSON does not. Leave the column out.")
+    raise ConfigError(f"{where} has {type(value).__name__}, which JSON cannot represent. Leave the column out.")

@@ -19,8 +19,8 @@ from asides.datasets.parquet import load_parquet
 Shape: TypeAlias = "str | dict[str, Any] | list[Any] | None"
 """The type of a column: "bool", "int", "float", "text", "json"; a dict of shapes for an object, a list with the shape
 of its items, and None for what is always null."""
-_MOST_NAMES = 100
-_MOST_DEPTH = 6
+_MAX_NAMES = 100
+_MAX_DEPTH = 6
 _GROUP = 1000
 _GROUP_BYTES = 16_000_000
 _INT64 = 1 << 63
@@ -143,7 +143,7 @@ def find_shape(value: Any, depth: int = 0) -> Shape:
         return "float"
     if isinstance(value, str):
         return "text"
-    if depth >= _MOST_DEPTH:
+    if depth >= _MAX_DEPTH:
         return "json"
     if isinstance(value, list):
         shape: Shape = None
@@ -151,7 +151,7 @@ def find_shape(value: Any, depth: int = 0) -> Shape:
             shape = merge_shapes(shape, find_shape(item, depth + 1))
         return [shape]
     names = cast("dict[str, Any]", value)
-    return "json" if len(names) > _MOST_NAMES else {name: find_shape(part, depth + 1) for name, part in names.items()}
+    return "json" if len(names) > _MAX_NAMES else {name: find_shape(part, depth + 1) for name, part in names.items()}
 
 
 def merge_shapes(left: Shape, right: Shape) -> Shape:
@@ -160,7 +160,7 @@ def merge_shapes(left: Shape, right: Shape) -> Shape:
         return left if right is None else right
     if isinstance(left, dict) and isinstance(right, dict):
         names = {name: merge_shapes(left.get(name), right.get(name)) for name in {**left, **right}}
-        return "json" if len(names) > _MOST_NAMES else names
+        return "json" if len(names) > _MAX_NAMES else names
     if isinstance(left, list) and isinstance(right, list):
         return [merge_shapes(left[0], right[0])]
     return "float" if {str(left), str(right)} == {"int", "float"} else "json"

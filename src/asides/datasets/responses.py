@@ -32,7 +32,7 @@ def separate_response(value: object, settings: TagSettings) -> Separation:
     if isinstance(value, str):
         value = value.encode("utf-8", "replace")
     if not isinstance(value, bytes):
-        return Separation("unreadable", reason=f"a response is text or an object, not {type(value).__name__}")
+        return Separation("unreadable", reason=f"a response must be text or an object, not {type(value).__name__}")
     note = ""
     try:
         document = msgspec.json.decode(value)

@@ -49,7 +49,7 @@ class Block(msgspec.Struct, frozen=True):
     first: int
     """The number of the first row."""
     count: int
-    """How many numbers it has; the next block begins behind them."""
+    """How many row numbers it has; the next block continues after them."""
     lines: tuple[bytes, ...] = ()
     rows: tuple[tuple[int, dict[str, Any]], ...] = ()
     problems: tuple[tuple[int, str], ...] = ()
@@ -151,7 +151,7 @@ def _block_lines(file: BinaryIO) -> Iterator[Block]:
 
 
 def _skip_line(file: BinaryIO) -> bytes:
-    """Read to the end of a line; return what was read behind it."""
+    """Read to the end of a line; return the bytes read past it."""
     while data := file.read(_BLOCK_BYTES):
         _, line_end, rest = data.partition(b"\n")
         if line_end:
@@ -209,7 +209,7 @@ def _find_first_name(lines: list[bytes]) -> str | None:
 _TOKENS = re.compile(r'"(?:[^"\\\n]|\\.)*"|["{}\[\],]')
 _NEXT_OBJECT = re.compile(r"[,\n]\s*(?=\{)")
 _PAIRS = {"}": "{", "]": "["}
-# An error so near to the end of what was read may be the cut.
+# An error this close to the end of the buffer may be caused by the cut.
 _CUT = 16
 
 

@@ -176,8 +176,8 @@ class SeparationRun:
             raise ConfigError(f"{path} cannot be read. Remove it to begin again.") from None
         if saved.digest != plan.digest:
             raise ConfigError(
-                f"{path} is of another job: the input, its content or an option differs. Run the same command again to "
-                "continue that one, or remove the file to begin again."
+                f"{path} belongs to another job: the input, its content or an option differs. Run that command again "
+                "to continue it, or remove the file to start over."
             )
         saved.resumed_rows = saved.tally.rows
         return saved
@@ -388,7 +388,7 @@ _GZIP_LEVEL = 4
 
 @contextmanager
 def _open_output(path: str, size: int, compression: Compression) -> Generator[_OutputFile]:
-    """Open a file to write behind its first `size` bytes; what is there beyond them is dropped."""
+    """Open a file to append after its first `size` bytes; the rest is truncated."""
     if path == STDIN:
         yield _OutputFile(sys.stdout.buffer, "")
         return

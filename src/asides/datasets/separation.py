@@ -232,7 +232,7 @@ def _find_words(words: str, at: int, said: str, answer: str) -> tuple[int, int]:
 
 
 def _find_letter(text: str, count: int) -> int:
-    """The place of the character behind so many that are not blank."""
+    """The position of the non-blank character with this index."""
     for found in _WORD.finditer(text):
         if count < len(found[0]):
             return found.start() + count

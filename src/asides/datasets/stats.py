@@ -13,12 +13,12 @@ from asides.datasets.separation import Separation
 
 MODEL_COLUMNS = ("model", "model_name", "model_id")
 DAY_COLUMNS = ("day", "date", "created", "created_at", "timestamp", "time")
-_MOST_GROUPS = 2000
+_MAX_GROUPS = 2000
 OTHER = "(other)"
 UNKNOWN = "(unknown)"
 _DAY = len("2026-11-19")
 # Later numbers are milliseconds.
-_MOST_SECONDS = 10_000_000_000
+_MAX_SECONDS = 10_000_000_000
 
 
 class Lengths(msgspec.Struct):
@@ -85,7 +85,7 @@ class Group(msgspec.Struct):
         return self.thinking.total / total if total else 0.0
 
     def to_report(self) -> dict[str, Any]:
-        """The figures as JSON."""
+        """The statistics as JSON."""
         return {
             "rows": self.rows,
             "with_thinking": self.thinking.count,
@@ -130,7 +130,7 @@ class Stats(msgspec.Struct):
 
     @property
     def _is_full(self) -> bool:
-        return len(self.groups) >= _MOST_GROUPS or sum(map(len, self.groups.values())) >= _MOST_GROUPS
+        return len(self.groups) >= _MAX_GROUPS or sum(map(len, self.groups.values())) >= _MAX_GROUPS
 
     def __iter__(self) -> Iterator[tuple[str, str, Group]]:
         for model, days in self.groups.items():
@@ -153,7 +153,7 @@ class Stats(msgspec.Struct):
         return _sum_by(self, 1)
 
     def to_report(self) -> dict[str, Any]:
-        """The figures as JSON: of all rows, and of each model and day."""
+        """The statistics as JSON: of all rows, and of each model and day."""
         rows = [{"model": model, "day": day, **group.to_report()} for model, day, group in sorted(self, key=_get_names)]
         return {"all": self.sum().to_report(), "groups": rows}
 
@@ -195,7 +195,7 @@ def _find_day(row: Mapping[str, Any]) -> str:
         elif len(value) >= _DAY and value[4] == value[7] == "-" and value[:4].isdigit():
             return value[:_DAY]
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-        seconds = value / 1000 if value > _MOST_SECONDS else value
+        seconds = value / 1000 if value > _MAX_SECONDS else value
         try:
             return datetime.fromtimestamp(seconds, UTC).date().isoformat()
         except (OverflowError, OSError, ValueError):

@@ -9,7 +9,7 @@ from asides.datasets.stats import Group, Lengths, Stats
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 220, 48, 34
 _THINKING, _ANSWER = "#7a5cc8", "#2b8a5e"
-_MOST_BARS = 60
+_MAX_BARS = 60
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:46rem;padding:0 1rem;color:#222;background:#fff}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
@@ -88,7 +88,7 @@ def _read_counts(lengths: Lengths, steps: Iterable[int]) -> list[float]:
 
 
 def _draw_shares(days: Mapping[str, Group]) -> str:
-    shown = list(days.items())[-_MOST_BARS:]
+    shown = list(days.items())[-_MAX_BARS:]
     series = [("share of thinking in %", _THINKING, [group.share * 100 for _, group in shown])]
     return _draw_bars("Share of thinking by day", [day for day, _ in shown], series)
 

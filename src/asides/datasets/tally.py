@@ -10,8 +10,8 @@ from asides.datasets.separation import VERDICTS, Separation
 from asides.datasets.stats import Stats
 
 _SAMPLES = 5
-_MOST_NOTES = 20
-_MOST_LISTED = 20
+_MAX_NOTES = 20
+_MAX_LISTED = 20
 NO_GRAMMAR = "none"
 UNKNOWN_GRAMMAR = "-"
 """Of rows that cannot be read."""
@@ -43,7 +43,7 @@ class Tally(msgspec.Struct):
 
     def add_note(self, note: str, rows: int = 1) -> None:
         """Count rows that the note is about."""
-        if note in self.notes or len(self.notes) < _MOST_NOTES:
+        if note in self.notes or len(self.notes) < _MAX_NOTES:
             self.notes[note] = self.notes.get(note, 0) + rows
 
     def add(self, number: int, found: Separation, *, is_undecided: bool, show: int = 0) -> None:
@@ -56,7 +56,7 @@ class Tally(msgspec.Struct):
         self.verdicts[verdict] = count = self.verdicts.get(verdict, 0) + 1
         grammar = found.grammar or (UNKNOWN_GRAMMAR if verdict == "unreadable" else NO_GRAMMAR)
         self.grammars[grammar] = self.grammars.get(grammar, 0) + 1
-        if is_undecided and len(self.listed) < _MOST_LISTED:
+        if is_undecided and len(self.listed) < _MAX_LISTED:
             self.listed.append((str(number), verdict))
         if count <= _SAMPLES:
             self.samples.setdefault(verdict, []).append(str(number))
@@ -76,7 +76,7 @@ class Tally(msgspec.Struct):
             named = [_name_row(file, row) for row in rows]
             self.samples[verdict] = [*self.samples.get(verdict, ()), *named][:_SAMPLES]
         listed = ((_name_row(file, row), verdict) for row, verdict in other.listed)
-        self.listed = [*self.listed, *listed][:_MOST_LISTED]
+        self.listed = [*self.listed, *listed][:_MAX_LISTED]
         for verdict, excerpts in other.excerpts.items():
             self.excerpts[verdict] = [*self.excerpts.get(verdict, ()), *excerpts][:show]
         for note, count in other.notes.items():

@@ -53,7 +53,7 @@ def find_dialect(name: str) -> Dialect:
     found = _registered.get(name) or _list_installed().get(name)
     if found is None:
         raise Unsupported(
-            f"no dialect is called {name!r}; there are {', '.join(list_dialects())}. Register your own with "
+            f"unknown dialect {name!r}; the dialects are {', '.join(list_dialects())}. Register your own with "
             "register_dialect(name, dialect)."
         )
     return _validate(name, _load(name, found) if isinstance(found, str) else found)

@@ -3,8 +3,8 @@
 Providers with breakpoints keep the prompt up to each of them, take at most four, and look for what they have at most 20
 blocks before one (platform.claude.com prompt-caching, docs.aws.amazon.com bedrock prompt-caching, 2026-11-16). So there
 is one after the tools, one after the system prompt, one at the end of the newest message, and one where the request
-before ended: however long the turn in between is, the provider finds it. Breakpoints are no part of what a cache
-compares.
+before ended: however long the turn in between is, the provider finds it. Caches do not compare the breakpoints
+themselves.
 
 Loaded only where `cache=` is set.
 """
@@ -123,7 +123,7 @@ def _mark_turn(message: Any, lifetime: bool | str, form: MarkFormat) -> Any:
 
 
 def _unpack(message: msgspec.Raw) -> dict[str, Any]:
-    # The bytes of what is inside stay as they were sent before.
+    # The content keeps the bytes that were sent before.
     return dict(msgspec.json.decode(message, type=dict[str, msgspec.Raw]))
 
 

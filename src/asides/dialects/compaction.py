@@ -38,13 +38,13 @@ _BETAS = {
 
 
 def encode_edits(compaction: Compaction, notices: list[Notice]) -> dict[str, Any]:
-    """The field that lets Anthropic sum up what comes before, once a request has so many tokens."""
+    """The field that lets Anthropic summarize earlier messages, once a request has this many tokens."""
     edit: dict[str, Any] = {"type": _COMPACT_EDIT}
     if not isinstance(compaction, str):
         tokens = max(compaction, _LEAST_TRIGGER)
         edit["trigger"] = {"type": "input_tokens", "value": tokens}
         if tokens != compaction:
-            detail = "this provider compacts at no fewer tokens"
+            detail = "the minimum of this provider"
             notices.append(Notice("compaction_adjusted", detail, "compaction", str(compaction), str(tokens)))
     return {"context_management": {"edits": [edit]}}
 
@@ -66,7 +66,7 @@ def _has_compaction(message: Message) -> bool:
 
 
 def encode_threshold(compaction: Compaction) -> dict[str, Any]:
-    """The field that lets OpenAI compact, once a request has so many tokens."""
+    """The field that lets OpenAI compact, once a request has this many tokens."""
     tokens = _DEFAULT_THRESHOLD if isinstance(compaction, str) else compaction
     return {"context_management": [{"type": "compaction", "compact_threshold": tokens}]}
 
@@ -105,7 +105,7 @@ class _Compacted(msgspec.Struct):
 
 
 def read_compacted(body: bytes, target: Target) -> tuple[list[dict[str, Any]], Usage]:
-    """The items that take the place of those that were sent, and the usage. Raises ProtocolError for anything else."""
+    """The items that replace the sent ones, and the usage. Raises ProtocolError for anything else."""
     try:
         read = msgspec.json.decode(body, type=_Compacted)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -58,7 +58,7 @@ class Decoder(Protocol):
 
     @property
     def streamed(self) -> bool:
-        """Whether the documents came as a stream."""
+        """Whether the documents arrived as a stream."""
         ...
 
     def feed(self, data: bytes) -> list[Event]:
@@ -102,13 +102,13 @@ class DialectFacts(msgspec.Struct, frozen=True):
     seals_are_bytes: bool = False
     """Whether the fields of seals hold bytes, written as base64."""
     refusals_as_text: bool = False
-    """Whether a refusal goes back as text: its field exists at one host, and other hosts reject it."""
+    """Whether a refusal is sent back as text: its field exists at one host, and other hosts reject it."""
     tools_field: str = ""
     """The field of the tools, where a history with calls is refused without it."""
     forbids_calls: bool = True
     """Whether a request with tools can forbid calls (tool_choice "none")."""
     joins_turns: bool = False
-    """Two messages of the model in a row are one on the wire, whose thoughts then are not those of one reply."""
+    """Consecutive assistant messages are joined on the wire, so a message may have thoughts of several replies."""
     effort_updates: bool = False
     """Whether it has messages that change the effort inside a conversation."""
     returns_call_ids: bool = True
@@ -116,7 +116,7 @@ class DialectFacts(msgspec.Struct, frozen=True):
     reply_paths: tuple[str, ...] = ()
     """The ends of the paths for a reply. (A third-party dialect has them as an attribute of its own.)"""
     path_mark: str = ""
-    """A pattern of its other paths, which are not those of any other dialect."""
+    """A pattern of its other paths, which no other dialect uses."""
     request_fields: tuple[str, ...] = ()
     """The fields of a request, as its hosts spell them."""
     untranslatable: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class DialectFacts(msgspec.Struct, frozen=True):
     """What servers call a reply that they store, as "response"; "" where they store none. The fields and the paths for
     stored replies are named after it: `previous_response_id`, `/responses/{id}`."""
     unknown_previous: str = "Previous response with id '{id}' not found."
-    """What a server says about a previous reply that it does not have."""
+    """The server's message about an unknown previous reply."""
     pairs_by_turn: bool = False
     """Whether messages of the model in a row are one turn, whose results follow the last of them."""
     blank_texts: bool = False
@@ -135,7 +135,7 @@ class DialectFacts(msgspec.Struct, frozen=True):
     budget_below_limit: bool = True
     """Whether servers refuse a thinking budget that leaves nothing of the limit for the answer."""
     cache_since: str = ""
-    """The date of what is known about the prompt caches of this dialect."""
+    """The date of the facts about the prompt caches of this dialect."""
     cache_source: str = ""
 
     @property
@@ -168,7 +168,7 @@ class Dialect(Protocol):
         ...
 
     def read_models(self, body: bytes) -> ModelPage:
-        """Read a page of the list. Raises ProtocolError if the body holds none."""
+        """Read a page of the list. Raises ProtocolError if the body is not one."""
         ...
 
     def read(self, body: bytes, path: str = "") -> ServedRequest:

@@ -22,8 +22,8 @@ NO_REPLY = "the body is JSON, but no reply of the dialect {dialect}; check the b
 MAX_DOCUMENTS = 1_000_000
 """The documents of a reply, unless the caller sets another limit: a document per token of the longest replies, eight
 times over."""
-_MOST_WARNINGS = 100
-_MOST_LATE_DOCUMENTS = 100
+_MAX_WARNINGS = 100
+_MAX_LATE_DOCUMENTS = 100
 # So short a document is either flat enough or not JSON: a level takes "[]", or {"":} where the document has no list.
 _SURELY_FLAT = 2 * MAX_DEPTH
 _FLAT_WITHOUT_LISTS = 5 * MAX_DEPTH
@@ -46,7 +46,7 @@ def explain_problem(problem: Exception, payload: bytes) -> ProtocolError:
 
 
 def _says_nothing(event: Event) -> bool:
-    """Whether an event is no part of a reply, not even its name."""
+    """Whether an event adds nothing to a reply, not even its id."""
     return isinstance(event, Warned) or (isinstance(event, ReplyStarted) and not event.id)
 
 
@@ -87,16 +87,16 @@ class DocumentDecoder:
     max_documents = MAX_DOCUMENTS
     """The most documents that a reply may have; more are a failure."""
 
-    # State that most replies leave as it is belongs to the class: a decoder is made for each reply.
+    # Class-level defaults: a decoder is created per reply and rarely changes them.
     truncated_thought = False
     late_start: ReplyStarted | None = None
     """The start of the reply as the server named it after the first event."""
     _replaced_text = False
     _says_nothing = False
-    """Whether the body is one document in which nothing of this dialect was found."""
+    """Whether the body is one document without any field of this dialect."""
     _flushed = False
     _late: tuple[Event, ...] = ()
-    """The counts that came after the failure."""
+    """The counts that arrived after the failure."""
     _late_documents = 0
     _early_warnings: tuple[Event, ...] = ()
     """Warnings from before the reply started."""
@@ -188,7 +188,7 @@ class DocumentDecoder:
         """Whether bytes after the failure count: the server's counts may follow its error."""
         if self.failure is None or not self.reads_past_errors or self.done:
             return False
-        return self._late_documents < _MOST_LATE_DOCUMENTS and not isinstance(self.failure, ProtocolError)
+        return self._late_documents < _MAX_LATE_DOCUMENTS and not isinstance(self.failure, ProtocolError)
 
     def _decode_payloads(self, payloads: list[bytes], events: list[Event]) -> None:
         self._documents = documents = self._documents + len(payloads)
@@ -224,7 +224,7 @@ class DocumentDecoder:
             raise ProtocolError(f"a document is nested deeper than {MAX_DEPTH} levels.", payload=payload)
 
     def _decode_late(self, payloads: Iterable[bytes], events: list[Event]) -> None:
-        """Decode documents after the failure for their counts alone."""
+        """Decode documents after the failure only for their counts."""
         if not self.reads_past_errors:
             return
         if not self._flushed:
@@ -248,7 +248,7 @@ class DocumentDecoder:
         if self.failure is None:
             self.fail(explain_problem(problem, self.payloads[-1] if self.payloads else self._framing.head))
         else:
-            self._late_documents = _MOST_LATE_DOCUMENTS
+            self._late_documents = _MAX_LATE_DOCUMENTS
 
     def _check_complete(self) -> None:
         if not self.payloads:
@@ -275,7 +275,7 @@ class DocumentDecoder:
         return self.failure is not None or not self.is_complete()
 
     def is_complete(self) -> bool:
-        """At the end: whether the whole reply has come."""
+        """At the end: whether the reply is complete."""
         return self.ended or (self.stop_completes and (self.stop is not None or not self.streamed))
 
     def fail_without_documents(self) -> None:
@@ -309,7 +309,7 @@ class DocumentDecoder:
         self.fail(ProtocolError(message, payload=self._framing.head))
 
     def fail_lost(self, reason: str) -> None:
-        """Set the failure: no part of a reply came. `reason` completes "the provider …"."""
+        """Set the failure: no part of a reply arrived. `reason` completes "the provider …"."""
         self.failure = ConnectionLost(f"{self.target.provider.name} {reason}; try again, or check the base URL.")
 
     def fail_cut_off(self) -> None:
@@ -335,9 +335,9 @@ class DocumentDecoder:
 
     def warn(self, code: str, detail: str, events: list[Event]) -> None:
         """Emit a warning, once per detail, after the first event."""
-        if detail in self._warned or len(self._warned) > _MOST_WARNINGS:
+        if detail in self._warned or len(self._warned) > _MAX_WARNINGS:
             return
-        if len(self._warned) == _MOST_WARNINGS:
+        if len(self._warned) == _MAX_WARNINGS:
             code, detail = "more_warnings", "the reply gave more warnings than are kept"
         self._warned |= {detail}
         if self.warning_starts_reply:
@@ -408,7 +408,7 @@ class ContinuedDecoder(DocumentDecoder):
         return super().streamed if self._form is None else self._form
 
     def is_complete(self) -> bool:
-        """At the end: whether the whole reply has come. A body that continues one has to say how it ended."""
+        """At the end: whether the reply is complete. A body that continues one must have a stop reason."""
         return super().is_complete() and not (self.is_resumed and self.stop is None)
 
     def end_body(self) -> list[Event]:

@@ -42,7 +42,7 @@ def encode_json(body: dict[str, Any]) -> bytes:
     except (TypeError, ValueError, RecursionError):
         raise ConfigError(
             f"the request cannot be written as JSON: look at {_find_unwritable(body)!r} for a value of a type that "
-            "JSON does not have, or for text with half a character (a lone surrogate)."
+            "JSON does not have, or for text with a lone surrogate (half a character)."
         ) from None
 
 
@@ -141,7 +141,7 @@ def report_unsupported(prompt: Prompt, *settings: str) -> list[Notice]:
 def report_tool_settings(prompt: Prompt, *settings: str) -> list[Notice]:
     """Return a notice for each of these settings that was set without tools: hosts refuse them then."""
     return [
-        Notice("setting_dropped", f"{setting} means nothing without tools", setting)
+        Notice("setting_dropped", f"{setting} has no effect without tools", setting)
         for setting in settings
         if getattr(prompt, setting) is not None
     ]
@@ -164,9 +164,8 @@ RETENTIONS = ("24h",)
 
 
 def report_cache(prompt: Prompt, notices: list[Notice], *, has_key: bool = False) -> None:
-    """Add a notice if a part or a tool has a cache breakpoint, for dialects and hosts that have none; and for a
-    lifetime, unless the host's cache has a key and takes it. To ask for a cache is no breakpoint: most hosts have one
-    unasked.
+    """Add a notice if a part or a tool has a cache breakpoint, for dialects and hosts without them; and for a lifetime,
+    unless the host's cache has a key and accepts it. `cache=True` alone gets no notice: most hosts cache by default.
     """
     if find_traits(prompt.messages) & HAS_BREAKPOINTS or any(tool.cache for tool in prompt.tools):
         notices.append(Notice("cache_not_sent", "cache breakpoints (cache_control) do not exist here", "messages"))
@@ -187,7 +186,7 @@ def write_sampling(prompt: Prompt, names: Mapping[str, str], notices: list[Notic
 
 
 def report_output_not_sent(output: OutputSchema | Literal["json"]) -> Notice:
-    """Return the notice for an output format that is not sent: no schema is taken, and there is no JSON mode."""
+    """Return the notice for an output format that is not sent: the host accepts no schema and has no JSON mode."""
     if isinstance(output, OutputSchema):
         code, asked, detail = "schema_not_sent", "json_schema", "this model takes no schema"
     else:

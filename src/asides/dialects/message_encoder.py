@@ -28,7 +28,7 @@ STAND_IN = "skip_thought_signature_validator"
 """The documented signature for a call that this model did not sign, where its provider requires one."""
 
 OPENING = "(The conversation begins here.)"
-"""The user message that is added before a history that begins with the model, where a user must begin."""
+"""The user message added before a history that begins with the model, for hosts that require a user first."""
 
 
 # --- notices --------------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def report_effort(notices: list[Notice]) -> None:
 
 
 def leave_out_all_but_text(message: Message, notices: list[Notice]) -> None:
-    """Add a notice for each part of a message that only takes text."""
+    """Add a notice for each non-text part of a message that accepts only text."""
     for part in message.parts:
         if not isinstance(part, Text):
             leave_out(part, message.role, notices)
@@ -166,7 +166,7 @@ def put_system_first(prompt: Prompt) -> tuple[Message, ...]:
 
 
 def encode_system(message: Message, notices: list[Notice], role: str = "system") -> list[Wire]:
-    """Encode a system message as a role and its text. A notice tells of other parts."""
+    """Encode a system message as a role and its text. Other parts are dropped with a notice."""
     leave_out_all_but_text(message, notices)
     if message.effort is not None:
         report_effort(notices)
@@ -232,7 +232,7 @@ def simplify_content(encoded: list[Any], text_type: str) -> str | list[Any]:
 
 
 def encode_arguments(call: ToolCall) -> str:
-    """Return the arguments of a call as JSON text, or the text as it came if that was no JSON object."""
+    """Return the arguments of a call as JSON text, or the received text if it was not a JSON object."""
     raw = call.raw_arguments
     return encode_json(call.arguments).decode() if raw is None else raw
 

@@ -394,7 +394,7 @@ def _write_ollama_entry(model: ModelInfo) -> dict[str, Any]:
 
 
 def list_capabilities(model: ModelInfo) -> list[str]:
-    """What a model can do, by Ollama's names. What is not known is left out."""
+    """The capabilities of a model, by Ollama's names. Unknown ones are left out."""
     can_think = model.thinking is not None and model.thinking.supported
     known = {"tools": model.tools, "thinking": can_think, "vision": model.pictures}
     return ["completion", *(name for name, has_it in known.items() if has_it)]
@@ -436,7 +436,7 @@ def _read_openai_entry(entry: Entry, model: str) -> ModelInfo:
 def _read_reasoning(entry: Entry) -> ThinkingInfo | None:
     if (reasoning := entry.get_object("reasoning")) is not None:
         efforts = reasoning.get_texts("supported_efforts")
-        if efforts is not None:  # "none" is no thinking at all, and no effort
+        if efforts is not None:  # "none" means no thinking at all; it is not an effort
             efforts = tuple(effort.lower() for effort in efforts if effort.lower() != "none")
         return ThinkingInfo(True, reasoning.get_flag("mandatory"), (), efforts)
     capabilities = entry.get_object("capabilities") or Entry(None)

@@ -65,7 +65,7 @@ def _drop(body: Any, name: str) -> bool:
 def _remove(node: Any, path: list[str], *, said: bool) -> bool:
     """Remove a field from an object, or from all objects of a list; objects and lists that get empty go too.
 
-    `said`: the field is inside of what was said, of which nothing may be lost.
+    `said`: the field is inside message content, which must not be lost.
     """
     if isinstance(node, list):
         before = len(node)

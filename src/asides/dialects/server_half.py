@@ -41,20 +41,20 @@ from asides.values.usage import Usage
 Value = TypeVar("Value")
 
 ContentEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSealed | RefusalDelta | PartArrived
-"""The events that belong to a block. Each writer has a case for every one of them; commentary has its own method."""
+"""The events of blocks. Each writer has a case for each of them; commentary has its own method."""
 
 
-# The seal with the citations of a text, in every dialect that has them; each has its own form of them.
+# The kind of the seal with a text's citations, in every dialect with citations; the form depends on the dialect.
 _CITATIONS = "citations"
 # The servers that say what they take stop at about a hundred.
-_MOST_LEVELS = 100
+_MAX_LEVELS = 100
 _NESTING = frozenset({dict, list})
 
 # --- reading requests -------------------------------------------------------------------------------------------------
 
 
 class RequestFields:
-    """The fields of one JSON object. A reader takes out those that it understands; the others become the prompt's
+    """The fields of one JSON object. Readers remove the fields they understand; the others become the prompt's
     `extra`.
 
     A field that is null counts as not set.
@@ -75,11 +75,11 @@ class RequestFields:
         if not isinstance(document, dict):
             raise ConfigError("the body is not a JSON object.")
         if _is_deep(document):
-            raise ConfigError(f"the body is nested deeper than {_MOST_LEVELS} levels.")
+            raise ConfigError(f"the body is nested deeper than {_MAX_LEVELS} levels.")
         return cls(document)
 
     def keep(self, dialect: str) -> Self:
-        """Remember the fields as they are now, as the source of the prompt that is read from them."""
+        """Save the current fields as the source of the prompt that is read from them."""
         self._source = keep_request(dialect, self.remaining)
         return self
 
@@ -104,7 +104,7 @@ class RequestFields:
             raise ConfigError(f"{self._path}{name}: {problem}.") from None
 
     def take_model(self) -> str:
-        """Take the model's name out. Raises ConfigError if there is none."""
+        """Remove and return the model's name. Raises ConfigError if it is missing."""
         model = self.take("model", str)
         if not model:
             raise ConfigError("model is missing.")
@@ -163,7 +163,7 @@ class RequestFields:
 def _is_deep(document: Any) -> bool:
     """Whether a document has too many levels for code that calls itself for each of them."""
     level = [document]
-    for _ in range(_MOST_LEVELS):
+    for _ in range(_MAX_LEVELS):
         below: list[Any] = []
         for value in level:
             below += value.values() if type(value) is dict else value
@@ -177,23 +177,23 @@ def _is_deep(document: Any) -> bool:
 
 
 class CallerTool(msgspec.Struct, frozen=True):
-    """A tool as the caller knows it, where a provider was sent another name for it."""
+    """The caller's version of a tool that was sent to the provider under another name."""
 
     name: str
     namespace: str = ""
     custom: bool = False
-    """It takes free text: the provider was sent a function whose one argument, `input`, is that text."""
+    """It takes free text. The provider got a function whose only argument, `input`, is that text."""
 
 
 class ReplyWriter:
-    """Events of one reply in, bytes of a response out.
+    """Writes the events of one reply as the bytes of a response.
 
     A subclass implements `_write_event`, for the events of a block, and `_write_end`; and `_write_failure`, if its
     streams have a form for errors. Warnings are not written.
     """
 
     parts: tuple[type, ...] = (ServerTool, UnknownPart)
-    """The parts that come whole which this dialect can write."""
+    """The kinds of complete parts that this dialect can write."""
     ping = b""
     """What a server sends while the model is silent. b"": the dialect has nothing for it."""
     id_prefix = ""
@@ -201,7 +201,7 @@ class ReplyWriter:
     def __init__(self, model: str, content_type: str, *, shows_usage: bool, stream: bool = False) -> None:
         self.content_type = content_type
         self.created = 0
-        """When the reply was made, in seconds since 1970, for the dialects that say so. Whoever has a clock sets it."""
+        """Unix time of the reply, where the dialect has a field for it; set by the caller."""
         self.notices: list[Notice] = []
         """What could not be written."""
         self.request: ServedRequest | None = None
@@ -216,7 +216,7 @@ class ReplyWriter:
         self._is_foreign = False
         self._tools: Mapping[str, CallerTool] = {}
         self._free_text: _FreeText | None = None
-        """The call under way whose arguments are unwrapped."""
+        """The open call whose arguments are being unwrapped."""
 
     def serve(self, request: ServedRequest, tools: Mapping[str, CallerTool], *, foreign: bool) -> None:
         """Write for the client of this request, before any event: with the names of its tools, and every field that
@@ -331,7 +331,7 @@ class ReplyWriter:
         return msgspec.structs.replace(event, name=tool.name, arguments=arguments, custom=tool.custom)
 
     def _end_free_text(self) -> bytes:
-        """Write the free text of a call whose arguments are complete: the client knows no argument."""
+        """Write the free text of a call whose arguments are complete: the client's tool takes no arguments."""
         waiting, self._free_text = self._free_text, None
         if waiting is None:
             return b""
@@ -342,7 +342,7 @@ class ReplyWriter:
         )
 
     def _leaves_out(self, event: PartArrived) -> bool:
-        """Whether a part cannot be written; then a notice tells."""
+        """True, with a notice, if the dialect cannot write this part."""
         part = event.part
         is_own = not self._is_foreign or isinstance(part, (Image, File))
         if isinstance(part, self.parts) and is_own:
@@ -389,7 +389,7 @@ class ReplyWriter:
 
 
 class _FreeText:
-    """A call of a tool that takes free text, while the function that stands for it gets its arguments."""
+    """A call of a free-text tool, while the arguments of the function that replaces the tool arrive."""
 
     __slots__ = ("block", "pieces")
 

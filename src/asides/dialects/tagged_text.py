@@ -13,7 +13,7 @@ from asides.wire.inline_tags import Channel, Piece, Splitter, StartsInside, begi
 SEGMENTS = 1_000
 """The distance between the first blocks of two texts: each text needs a block for every segment that tags make."""
 
-# Segment numbers besides those of the splitter, which begin at 0.
+# Segment numbers for other uses; the splitter's begin at 0.
 _PLAIN = -1
 _FRAGMENT = -2
 
@@ -40,7 +40,7 @@ class TaggedText:
     begin inside a tag. `first`: the reply begins with this text, so the text may begin inside a tag.
     """
 
-    # The state at the beginning belongs to the class, as that of a decoder: most of it never changes.
+    # Class-level defaults: a splitter is created per reply and rarely changes them.
     first_text_block: int | None = None
     """The block where the answer begins; None before it does."""
     _unsplit_block: int | None = None

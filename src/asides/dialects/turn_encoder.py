@@ -58,11 +58,11 @@ class BlockFormat(msgspec.Struct, frozen=True):
     merges: tuple[str, ...] = ("user",)
     """The roles whose turns in a row become one."""
     system_turn: str = ""
-    """The kind of a turn with words of the system inside the conversation; "" = there is none."""
+    """The kind of a turn with system text inside the conversation; "" = not supported."""
     own_ids: re.Pattern[str] | None = None
     """More ids of calls that go back where they were read in this dialect."""
     effort_change: Callable[[str], Wire] | None = None
-    """Encodes a change of the effort, the one block of a system turn; None: there is none."""
+    """Encodes a change of the effort as the only block of a system turn; None: not supported."""
 
 
 class EncodedTurns(msgspec.Struct):
@@ -84,7 +84,7 @@ def encode_turns(
 ) -> EncodedTurns:
     """Encode every message of a prompt, in order. Assistant turns go back as they came, block for block.
 
-    `accepts` tells whether the host accepts an unknown field of a block or a turn (`write_source`). `model_first`: it
+    `accepts`: whether the host accepts an unknown field of a block or a turn (`write_source`). `model_first`: it
     accepts a history that begins with the model.
     """
     encoder = _TurnEncoder(prompt, form, notices, model_first=model_first)
@@ -123,7 +123,7 @@ class _TurnEncoder:
                 return [(form.system_turn, [block for part in message.parts for block in self.encode_user_part(part)])]
             case "system":
                 if self.history.last:
-                    detail = "system messages have one place here; this one was moved to the front"
+                    detail = "system messages must come first here; this one was moved to the front"
                     add_notice(notices, "system_moved", detail)
                 leave_out_all_but_text(message, notices)
                 texts = [part for part in message.parts if isinstance(part, Text)]
@@ -133,7 +133,7 @@ class _TurnEncoder:
                 blocks = self.encode_assistant(message)
                 turns: Turns = [("assistant", blocks)] if blocks else []
                 if blocks and not self.history.last and self.opens:
-                    detail = "a conversation begins with the user here; a short user message was added"
+                    detail = "conversations must begin with the user here; a short user message was added"
                     add_notice(notices, "turn_added", detail)
                     return [("user", [form.text(OPENING)]), *turns]
                 return turns
@@ -192,7 +192,7 @@ class _TurnEncoder:
                 thoughts = []
         if thoughts:
             # A turn that ends with thinking is refused.
-            add_notice(self.notices, "reasoning_not_sent", "a thought that nothing followed cannot go back")
+            add_notice(self.notices, "reasoning_not_sent", "a trailing thought cannot be sent back")
         return encoded
 
     def encode_assistant_part(self, part: Part) -> list[Any]:
@@ -210,6 +210,6 @@ class _TurnEncoder:
             case ServerTool() | UnknownPart():
                 return [msgspec.Raw(part.json.encode())]
             case Refusal():
-                return []  # the provider wrote it about the reply; it is not a part of it
+                return []  # refusal text is metadata; not sent back
             case _:
                 return leave_out(part, "assistant", self.notices)

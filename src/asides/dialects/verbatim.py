@@ -44,7 +44,7 @@ _DELIMITERS = ("{", "[")
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _TEXT_FIELDS = ("", "content", "output", "arguments", "parts", "system")  # "": an item of a list
 _JOINED_BY = ("", "\n", "\n\n")
-"""What stands between the texts of a list where an encoder writes them as one."""
+"""Separators between the texts of a list where an encoder joins them."""
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ class _Comparison:
         if _is_empty(ours) and _is_empty(theirs):
             return theirs
         if name == "role" and ours in _SYSTEM_ROLES and theirs in _SYSTEM_ROLES:
-            return ours  # the one that the host takes
+            return ours  # the one that the host accepts
         if name in _CALL_IDS and isinstance(ours, str) and isinstance(theirs, str):
             return ours  # as the host takes it
         if isinstance(ours, dict) and isinstance(theirs, dict):
@@ -204,7 +204,7 @@ class _Comparison:
         return theirs
 
     def _is_kept(self, holder: dict[str, Any], name: str, value: Any) -> bool:
-        """Whether a field that we do not write is written as it was. False says nothing."""
+        """Whether a field that we do not write is kept as it was. A False value counts as absent."""
         return (name not in _SAID or value is False) and (self._accepts is None or self._accepts(holder, name))
 
     def _wants_empty(self, value: Any) -> bool:  # noqa: ARG002 - for subclasses
@@ -237,7 +237,7 @@ class _Comparison:
                 if merged[name] is _DIFFERENT:
                     return _DIFFERENT
             elif name == "content" and not _is_empty(value):
-                # The encoder has left it out. Blank text says nothing, and some hosts refuse it.
+                # The encoder dropped it. Blank text has no meaning, and some hosts refuse it.
                 texts = _list_texts(value)
                 if (
                     texts is None
@@ -439,7 +439,7 @@ class _FieldComparison(_Comparison):
         return name in self._whole.schemas and value == Tool("").parameters
 
     def _wants_empty(self, value: Any) -> bool:
-        # Where tools are strict unless they say otherwise, those that say nothing were meant so.
+        # If tools are strict by default, tools without the field were meant to be strict.
         return value is not False
 
     def _is_kept(self, holder: dict[str, Any], name: str, value: Any) -> bool:

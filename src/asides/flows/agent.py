@@ -83,11 +83,11 @@ class Run(Generic[Output]):
         self.outcome: RunOutcome = "cancelled"
         self._config = config
         self._messages: tuple[Message, ...] = call.prompt.messages
-        """The messages of the prompt, then those that this run made."""
+        """The messages of the prompt, then those of this run."""
         self._call_ids = CallIds(self._messages)
         self._has_replies = False
         self._is_paired = False
-        """Whether the last call is known to have its result. If not, a search through the messages tells."""
+        """Whether the last call is known to have its result. If False, the messages must be searched."""
         self._unsaved: list[Message] = list(question)
         self._unsaved_steps: list[Step] = []
         self._save = save
@@ -97,7 +97,7 @@ class Run(Generic[Output]):
 
             self._format = OutputFormat(call, config)
         self._output: Output | None = None
-        self._result: Result[Output | None] | None = None  # once the flow is over
+        self._result: Result[Output | None] | None = None  # once the flow has ended
         self._done: list[Step] = []
         self._exchange: Exchange | ReactExchange | ExchangeInOrder | RecoveringExchange | None = None
         self._turn: ToolTurn | None = None
@@ -114,7 +114,7 @@ class Run(Generic[Output]):
             return self._result
         done, begun, rest = self._find_unfinished()
         steps, messages = (*done, *begun), (*self._messages, *rest)
-        if not self._handed_over:  # otherwise the caller still has to answer some calls
+        if not self._handed_over:  # otherwise the caller must still answer some calls
             messages = add_missing_results(messages)
         warnings = tuple(dict.fromkeys(notice for step in steps for notice in step.reply.warnings))
         return Result(self._output, messages, steps, self.outcome, warnings)
@@ -136,7 +136,7 @@ class Run(Generic[Output]):
         self._save_new()
 
     def _find_unfinished(self) -> tuple[list[Step], list[Step], tuple[Message, ...]]:
-        """The steps whose reply is whole, the one whose reply is not, and the messages that are not added yet."""
+        """The steps with a complete reply, the one with an incomplete reply, and the messages not added yet."""
         done = self._done
         if self._exchange is not None and (partial := self._exchange.partial) is not None:
             partial = self._call_ids.make_unique(partial)
@@ -148,11 +148,11 @@ class Run(Generic[Output]):
         return done, [], ()
 
     def _add(self, messages: Sequence[Message]) -> None:
-        """Add messages of this run. Calls before them that got no result get one."""
+        """Add messages of this run. Earlier calls without a result get one."""
         self._append(add_skipped_results(messages, after=self._messages))
 
     def _append(self, messages: Sequence[Message]) -> None:
-        """Add messages that leave no call before them without a result."""
+        """Add messages after which no call is without a result."""
         self._messages += tuple(messages)
         self._unsaved += messages
         self._call_ids.add(messages)
@@ -160,7 +160,7 @@ class Run(Generic[Output]):
         self._is_paired = False
 
     def _save_new(self) -> None:
-        """Save what was added since the last time. What a store refused is not offered again; it may be written."""
+        """Save what was added since the last time. Messages that a store refused are not retried: it may have them."""
         messages: list[Message] = []
         if self._has_replies:
             messages, self._unsaved = self._unsaved, []
@@ -233,7 +233,7 @@ class Run(Generic[Output]):
             ask_again = bool(calls) or reply.stop.reason == "pause" or self._take_answer(reply)
 
     def _try_to_save(self) -> Exception | None:
-        """Save the step. Returns the error of the store, since the step has ended all the same."""
+        """Save the step. Returns the error of the store instead of raising: the step has ended anyway."""
         try:
             self._save_new()
         except Exception as problem:  # noqa: BLE001 - a store may raise anything
@@ -256,7 +256,7 @@ class Run(Generic[Output]):
             yield from self._check_seconds()
             raise
         if in_order is not None:
-            self.call = in_order.next_call  # The run goes on with the model that answered.
+            self.call = in_order.next_call  # The run continues with the model that answered.
         return self._call_ids.make_unique(reply)
 
     def _recover(self, first: FirstExchange, in_order: ExchangeInOrder | None) -> RecoveringExchange:
@@ -285,7 +285,7 @@ class Run(Generic[Output]):
         if self._done:
             last = self._done[-1].reply
             if prompt.tool_choice not in (None, "none"):
-                # The model has called the tool that was forced. Forced again, it would call it for ever.
+                # The model has called the forced tool. Forced again, it would call it endlessly.
                 changes["tool_choice"] = "auto"
             if prompt.state.previous_response_id is not None and last.stored and last.id:
                 changes["state"] = msgspec.structs.replace(prompt.state, previous_response_id=last.id)
@@ -300,7 +300,7 @@ class Run(Generic[Output]):
 
     @property
     def expected(self) -> ExpectedOutput | None:
-        """The output that the last reply shall have; None: text."""
+        """Expected output type of the last reply; None: text."""
         return None if self._format is None else self._format.expected
 
     def _add_step(self, step: Step, *, is_blank: bool) -> None:

@@ -179,7 +179,7 @@ class CallBuilder:
         return ModelListCall(target, read_policy(given), _find_key(target, given, True))
 
     def _mention_ignored(self, problem: UnknownProvider | UnknownModel) -> UnknownProvider | UnknownModel:
-        """The error, and the files of which something was ignored: one may define the provider, or the alias."""
+        """Add the files with ignored settings to the error: one of them may define the provider or the alias."""
         ignored = [notice.detail for notice in self.settings.notices if notice.code == "untrusted_settings"]
         return type(problem)(" ".join([str(problem), *(f"Note: {detail}." for detail in ignored)]))
 
@@ -190,7 +190,7 @@ class CallBuilder:
 
     @cached_property
     def visibility(self) -> Visibility:
-        """What each place may see of thinking. A client may set another than that of the settings."""
+        """Which thinking each place may see. A client can override the settings."""
         return self.settings.visibility
 
     @cached_property
@@ -215,12 +215,12 @@ class CallBuilder:
 
     @cached_property
     def _usual_policy(self) -> Policy:
-        """The policy of calls that set nothing of it themselves."""
+        """The policy of calls that do not set their own."""
         return self._read_policy(self._usual_options)
 
     @cached_property
     def _usual_options(self) -> CallOptions:
-        """The options of calls that set none themselves."""
+        """The default options of calls."""
         return read_options(self.defaults, Options())[0]
 
     def _read_policy(self, given: CallOptions) -> Policy:
@@ -234,7 +234,7 @@ class CallBuilder:
         return self.settings.collect_decoding_facts()
 
     def _check_tools(self, prompt: Prompt, target: Target, given: CallOptions) -> tuple[Notice, ...]:
-        """Enforce the limits on tools that were set. Those that were not are advice, and the provider's cap holds."""
+        """Enforce the tool limits that were set. Default limits only advise, and the provider's cap applies."""
         settings, most, most_kb = self.settings, given.tools_max_count, given.tools_max_json_kb
         if most is None and "tools_max_count" in settings.origins:
             most = settings.tools_max_count
@@ -303,7 +303,7 @@ _STATE_OPTIONS = {name: _RENAMED.get(name, name) for name in ProviderState.__str
 _SAMPLING_OPTIONS = {name: name for name in Sampling.__struct_fields__}
 _CONVERTED_OPTIONS = THINKING_OPTIONS | {"tools", "tool_choice", "output", "stop", "extra", "files"}
 _PLAIN_OPTIONS = (OPTIONS & frozenset(Prompt.__struct_fields__)) - _CONVERTED_OPTIONS - {"stream"}
-"""Options that are fields of a prompt as they are."""
+"""Options that become fields of a prompt unchanged."""
 PROMPT_OPTIONS = _PLAIN_OPTIONS | _CONVERTED_OPTIONS | {*_STATE_OPTIONS.values(), *_SAMPLING_OPTIONS}
 
 

@@ -37,15 +37,15 @@ _log = logging.getLogger("asides")
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How a call is carried out: timeouts, retries and the like. Nothing of it is sent."""
+    """How a call is carried out: timeouts, retries and the like. It is never sent."""
 
     timeout: Timeout = Timeout()
     retries: int = 2
     """Attempts after the first."""
     max_wait: float = 60.0
-    """The longest wait before the next attempt that a server may ask for. A longer one ends the call."""
+    """Maximum wait before the next attempt that a server may ask for. A longer one ends the call."""
     backoff: float = 0.5
-    """The first wait where the server asks for none. It doubles with each attempt."""
+    """The first wait if the server does not set one. It doubles with each attempt."""
     max_backoff: float = 8.0
     on_conflict: OnConflict = "raise"
     keep_raw: bool = True
@@ -60,9 +60,9 @@ class Policy(msgspec.Struct, frozen=True):
     attempts: int | None = None
     """How often the model may correct an answer that does not fit `output`; None: it is checked when it is read."""
     visibility: Visibility | None = None
-    """What may be seen of the thinking of a reply; None: as by default."""
+    """Which thinking of a reply may be seen; None: the default."""
     pace: Pace | None = None
-    """How fast the list is asked that this call belongs to; None: it is asked by itself."""
+    """The pace of the list that this call belongs to; None: it is a single call."""
 
 
 class CallLike(Protocol):
@@ -102,9 +102,9 @@ class Call(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
     """Notices from argument parsing."""
     why_endpoint: str = ""
-    """Why this dialect was chosen, where there was a choice."""
+    """Why this dialect was chosen, if there was a choice."""
     expected: ExpectedOutput | None = None
-    """The type of the answer, where the caller gave one."""
+    """Expected output type, if the caller set one."""
     fallbacks: tuple[Call, ...] = ()
     """The calls to make in order when this one fails before its first event."""
     skipped: tuple[tuple[str, MissingKey], ...] = ()
@@ -112,7 +112,7 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def is_one_of_several(self) -> bool:
-        """Whether the caller, or the settings, named other models too."""
+        """Whether the caller or the settings named fallback models."""
         return bool(self.fallbacks or self.skipped)
 
     @property
@@ -125,7 +125,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class SentRequest(msgspec.Struct, frozen=True):
-    """A request, and what it was made of."""
+    """A request, and what it was built from."""
 
     prompt: Prompt
     target: Target
@@ -136,9 +136,9 @@ class SentRequest(msgspec.Struct, frozen=True):
     is_off: bool = False
     """It turns thinking off."""
     has_state: bool = False
-    """Thoughts of earlier turns go back in it."""
+    """It sends thoughts of earlier turns back."""
     prefix: str = ""
-    """The digest of all that it says, where the model binds its seals to that."""
+    """The digest of its content, if the model binds its seals to that."""
     effort: Effort | None = None
     """The effort in force for the answer."""
     decisions: tuple[Decision, ...] = ()
@@ -168,18 +168,20 @@ def report_target(prompt: Prompt, target: Target) -> tuple[Notice, ...]:
     if target.foreign:
         plain = plain_row(target.dialect).name
         detail = f"the address is not {target.provider.name}'s own, so replies are read as those of {plain}"
-        notices += (Notice("foreign_address", f"{detail}; a row of your own for it can say more", "base_url"),)
+        notices += (Notice("foreign_address", f"{detail}; add a provider row for it to change that", "base_url"),)
     if target.provider.launcher == OWN_STAGE:
         notices += (Notice("answered_by_stage", "ASIDES_STAGE is set, so the stage answers instead of the provider"),)
     if prompt.state != NO_STATE and target.dialect != RESPONSES:
-        notices += (Notice("state_not_sent", "nothing is stored at this endpoint; all is sent each time", "stateful"),)
+        notices += (
+            Notice("state_not_sent", "this endpoint stores nothing; the whole history is sent each time", "stateful"),
+        )
     return notices
 
 
 def fit_compaction(
     prompt: Prompt, target: Target, on_conflict: OnConflict, notices: tuple[Notice, ...] = ()
 ) -> tuple[Prompt, tuple[Notice, ...]]:
-    """The prompt and the notices for a provider that compacts. Others raise Unsupported, or leave it out."""
+    """The prompt and the notices for a provider that compacts. Raises Unsupported for others, or drops the option."""
     if isinstance(prompt.compaction, int) and prompt.compaction < 1:
         raise ConfigError(f"compaction is {prompt.compaction}; give a number of tokens, or 'provider'.")
     if target.quirks.compacts:
@@ -198,11 +200,11 @@ def fit_compaction(
 
 POLICY_OPTIONS = OPTIONS & frozenset(Policy.__struct_fields__)
 _PLAIN_OPTIONS = POLICY_OPTIONS - {"reply_limits", "timeout", "recover"}
-"""Options that are fields of a policy as they are."""
+"""Options that become fields of a policy unchanged."""
 
 
 def read_policy(given: CallOptions) -> Policy:
-    """The policy that the options set. Raises a ConfigError for a value that makes no sense."""
+    """The policy that the options set. Raises a ConfigError for an invalid value."""
     changes = {name: value for name in _PLAIN_OPTIONS if (value := getattr(given, name)) is not None}
     if changes.get("retries", 0) < 0 or changes.get("max_wait", 0.0) < 0 or changes.get("continuations", 0) < 0:
         raise ConfigError("retries, max_wait and continuations cannot be below zero.")
@@ -228,7 +230,7 @@ def _read_reply_limits(given: object) -> ReplyLimits:
     return limits
 
 
-# Some decades. No clock of a system or an event loop takes much more, and infinity is how some write "for ever".
+# ~30 years. Larger timeouts, including inf, overflow some event loops.
 _LONGEST_WAIT = 1e9
 
 
@@ -242,8 +244,8 @@ def _read_timeout(given: object) -> Timeout:
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         given = Timeout(connect=min(given, default.connect or given), first_byte=given, idle=given)
     if not isinstance(given, Timeout):
-        raise ConfigError(f"timeout is a number of seconds or a Timeout, not {type(given).__name__}.")
+        raise ConfigError(f"timeout must be a number of seconds or a Timeout, not {type(given).__name__}.")
     if any(seconds is not None and not seconds > 0 for seconds in msgspec.structs.astuple(given)):
-        raise ConfigError("a timeout is a number of seconds above zero; None waits for ever.")
+        raise ConfigError("a timeout must be above zero. Pass seconds, or None to wait without a limit.")
     endless = [name for name, seconds in msgspec.structs.asdict(given).items() if (seconds or 0) > _LONGEST_WAIT]
     return msgspec.structs.replace(given, **dict.fromkeys(endless)) if endless else given

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Need: TypeAlias = Literal["starved", "unterminated", "unanswered", "cut"]
 """Why a reply needs to be recovered. cut: a typed answer that ran out of tokens."""
 
-# The provider goes on by itself, or says that it could not: asking for less does not help.
+# The provider continues by itself, or reports that it cannot: asking for less does not help.
 _NOT_ENDED = ("pause", "error")
 _GROWTH = 4
 # The field of a limit, in the dialects. In `extra=` it wins over `max_tokens`, so a higher one would not be sent.
@@ -65,7 +65,7 @@ def _is_cut(reply: Reply, expected: ExpectedOutput) -> bool:
 
 
 def find_limit(policy: RecoverPolicy, requests: int, so_far: Reply) -> Notice | None:
-    """The limit that allows no further request; None if there is none. `so_far` has the usage of all attempts."""
+    """The limit that forbids a further request, or None. `so_far` has the usage of all attempts."""
     usage = so_far.usage
     tokens = usage.total if usage.total is not None else (usage.input or 0) + (usage.output or 0)
     if requests >= policy.max_requests:
@@ -88,7 +88,7 @@ def _report_limit(name: str, limit: object) -> Notice:
 def choose_attempt(
     step: RecoverStep, need: Need, call: Call, reply: Reply, policy: RecoverPolicy
 ) -> NextAttempt | None:
-    """The call for a step; None where the model does not allow it, or it would change nothing."""
+    """The call for a step; None if the model does not allow it, or if it would change nothing."""
     try:
         # The request as it was sent. A contradiction in it was reported then.
         sent = check_request(call.prompt, call.target, "adjust", [])
@@ -116,7 +116,7 @@ def choose_attempt(
 
 
 def find_misfit(reply: Reply, call: Call) -> InvalidOutput | None:
-    """Why the answer does not fit the output that was asked for; None if it fits, or if there is no answer."""
+    """Why the answer does not fit the requested output; None if it fits, or if there is no answer."""
     if call.expected is None or reply.outcome not in ("answered", "tool_calls"):
         return None
     try:
@@ -142,7 +142,7 @@ def ask_for_corrected(call: Call, reply: Reply, problem: InvalidOutput, attempt:
 
 
 def _continue(sent: Prompt, target: Target, reply: Reply, need: Need) -> tuple[dict[str, Any], Target, Notice | None]:
-    """Let the model go on from its own thinking, which is closed. Raw thinking only: a summary is no beginning."""
+    """Close the model's own thinking and let it continue. Raw thinking only: a model cannot continue a summary."""
     thoughts = [part for part in reply.parts if isinstance(part, Thought)]
     text = join_thoughts([thought.text for thought in thoughts if thought.kind == "raw"])
     kind = target.quirks.continues
@@ -173,7 +173,7 @@ def _lower_effort(sent: Prompt, rule: ModelRule, need: Need) -> tuple[dict[str, 
 
 
 def find_less_thinking(thinking: Thinking, rule: ModelRule) -> Thinking | None:
-    """The next lower amount of thinking that the model takes; off where it can stop; None where there is none."""
+    """The next lower amount of thinking that the model accepts; off if it can stop; None if there is none."""
     if rule.thinking == "never" or thinking.mode in ("off", "between_tools"):
         return None
     if thinking.budget is not None:
@@ -191,7 +191,7 @@ def find_less_thinking(thinking: Thinking, rule: ModelRule) -> Thinking | None:
 
 
 def _guess_effort(thinking: Thinking, ladder: tuple[Effort, ...]) -> Effort:
-    """The effort of a request. Where it names none, the provider decides: medium or high, by what they document."""
+    """The effort of a request. Without one the provider decides: medium or high, according to its documentation."""
     if thinking.effort is not None:
         return thinking.effort
     return "medium" if "medium" in ladder else "high"

@@ -1,4 +1,4 @@
-"""Let a provider compact a history on its own: one request, and the messages that take the place of the history."""
+"""Let a provider compact a history: one request, and the messages that replace the history."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from asides.values.usage import Usage
 
 
 class CompactedHistory(msgspec.Struct, frozen=True):
-    """The messages that take the place of a history, and the tokens that compacting it took."""
+    """The messages that replace a history, and the tokens that compacting used."""
 
     messages: tuple[Message, ...]
     usage: Usage
 
 
 def compact_history(call: Call, *, jitter: Callable[[], float] = random.random) -> Flow[CompactedHistory]:
-    """The flow. Raises Unsupported, before a byte is sent, for a provider that cannot do it."""
+    """Run the flow. Raises Unsupported, before a byte is sent, if the provider does not support it."""
     target = call.target
     if target.dialect != RESPONSES or not target.quirks.compacts:
         raise Unsupported(
@@ -64,7 +64,7 @@ def compact_history(call: Call, *, jitter: Callable[[], float] = random.random) 
 
 
 def _add_origin(message: Message, target: Target) -> Message:
-    """What the provider made goes back to it alone."""
+    """Only the provider that made these messages gets them back."""
 
     def add(part: Part) -> Part:
         changes: dict[str, Any] = {}

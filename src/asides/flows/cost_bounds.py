@@ -1,4 +1,4 @@
-"""What a request takes before it is sent: an estimate of its tokens, rather too high, and the most that it can cost.
+"""What a request takes before it is sent: a high estimate of its tokens, and the upper bound of its cost.
 
 Limits of cost reserve it: those of a gateway's keys, and those of batches.
 """
@@ -25,8 +25,8 @@ _BYTES_PER_TOKEN = 3
 _OVERHEAD = 64
 _PICTURE_TOKENS = 5_000
 """The tokens of a picture at most, at most hosts."""
-_MOST_INPUT = 200_000
-"""The tokens that a model reads at most, if nobody says how many."""
+_MAX_INPUT = 200_000
+"""Assumed maximum of input tokens for models without a known context size."""
 
 
 def estimate_input(prompt: Prompt, target: Target, body: bytes) -> int:
@@ -42,10 +42,10 @@ def estimate_input(prompt: Prompt, target: Target, body: bytes) -> int:
 
 
 def estimate_media(prompt: Prompt, target: Target) -> int:
-    """The tokens of pictures and files beyond those that a counter counts: what a model reads at most of one whose size
-    nobody knows here, since only an address or an id is sent.
+    """Upper bound for the tokens of pictures and files of unknown size, where only an address or an id is sent. A
+    counter does not include them.
     """
-    most, tokens = target.rule.context or _MOST_INPUT, 0
+    most, tokens = target.rule.context or _MAX_INPUT, 0
     if not find_traits(prompt.messages) & HAS_MEDIA:
         return 0
     for part in _list_parts(prompt):
@@ -86,7 +86,7 @@ def find_output_limit(max_tokens: int | None, target: Target) -> int | None:
 
 
 def find_most_output(prompt: Prompt, target: Target) -> int:
-    """The tokens to reserve for a reply: as the request says; otherwise the limit of the model, or of ours if less."""
+    """The tokens to reserve for a reply: the request's limit, otherwise the lower of the model's limit and ours."""
     limit = find_output_limit(prompt.max_tokens, target) or MOST_OUTPUT
     return limit if _is_limit(prompt.max_tokens) else min(limit, MOST_OUTPUT)
 

@@ -59,14 +59,14 @@ _READ = Read()
 # After its last event a server ends the body or closes the connection; some do neither.
 _READ_THE_REST = Read(patience=0.5)
 _USUAL_LIMITS = ReplyLimits()
-# How often a request that waits looks whether its list has ended.
+# How often a waiting request checks whether its list has ended.
 _LOOK_SECONDS = 1.0
 
 
 class ResponseReader:
     """Reads one response: decoder, fold, and failures. `feed` and `finish` return events; only `reply` raises.
 
-    An exchange feeds it read by read, `decode` all at once.
+    An exchange feeds it read by read, `decode` in one call.
     """
 
     __slots__ = (
@@ -89,7 +89,7 @@ class ResponseReader:
         redact: Callable[[], Redact] | None = None,
         began: float | None = None,
     ) -> None:
-        """`off`: thinking was turned off, so a reply that has some says so. `began`: when the call did, if measured."""
+        """`off`: warn if the reply has thinking. `began`: start of the call, if it is timed."""
         self.decoder = decoder
         self._provider = provider
         self._redact = redact
@@ -104,7 +104,7 @@ class ResponseReader:
         self._left = sys.maxsize if limits.reply_bytes is None else limits.reply_bytes
         if hasattr(decoder, "max_documents"):  # optional, like `done`
             decoder.max_documents = sys.maxsize if limits.events is None else limits.events  # pyright: ignore[reportAttributeAccessIssue]
-        self._packed: PackedDocuments | None = None  # the documents before those that the decoder still has
+        self._packed: PackedDocuments | None = None  # the documents before those still in the decoder
         self._most_unpacked = FEW_UNPACKED
         self._fields = fields or {}
         self._off = off
@@ -119,7 +119,7 @@ class ResponseReader:
 
     @property
     def is_over(self) -> bool:
-        """Whether more bytes change nothing. After an error of the server its counts may follow."""
+        """Whether more bytes would change nothing. Usage counts may follow an error of the server."""
         return self.decoder.failure is not None and not getattr(self.decoder, "reads_on", False)
 
     def feed(self, data: bytes) -> list[Event]:
@@ -146,7 +146,7 @@ class ResponseReader:
 
     @property
     def continuation(self) -> Mapping[str, Any] | None:
-        """The fields of the request that continues the reply; None where it is over."""
+        """The fields of the request that continues the reply; None if the reply is complete."""
         return None if self.decoder.failure is not None else getattr(self.decoder, "continuation", None)
 
     def end_body(self) -> list[Event]:
@@ -227,7 +227,7 @@ class ResponseReader:
         return events
 
     def _redact_warnings(self, events: list[Event], redact: Redact) -> list[Event]:
-        """Take secrets out of the warnings: they name fields and types as the server does."""
+        """Redact secrets in the warnings: they quote field names and types of the server."""
 
         def clean(notice: Notice) -> Notice:
             return msgspec.structs.replace(notice, detail=redact(notice.detail))
@@ -240,7 +240,7 @@ class ResponseReader:
         """The whole reply. Raises the failure of the response, with the reply so far as `.partial`."""
         failure: AsidesError | None = self.decoder.failure
         if failure is not None:
-            # The transport's error says more than the decoder's: it knows how the connection ended.
+            # The transport's error is more precise than the decoder's: it knows how the connection ended.
             failure = self._lost or failure
             if failure.partial is None:
                 failure.partial = self.partial
@@ -281,7 +281,7 @@ class Exchange:
         nonce: Callable[[], str] = make_nonce,
     ) -> None:
         """`verbatim`: a request that is sent as it is. If it is refused in a known way before the first event, the
-        planned request follows, or its repair; other refusals are raised at once. `may_plan`: False if nothing may
+        planned request follows, or its repair; other refusals are raised immediately. `may_plan`: False if nothing may
         follow it. `may_retry`: whether it is sent again after other errors, as planned ones are. `continues`: whether
         further requests may continue a reply that the provider ends before its end.
         `encode`: plans and encodes a prompt; None: `encode_request`, with the policy of the call.
@@ -297,9 +297,9 @@ class Exchange:
         self._reader: ResponseReader | None = None
         self._healer: Healer | None = None
         self.emitted = False
-        """Whether the caller got an event. After that there is no retry and no repair."""
+        """Whether the caller got an event. After that nothing is retried or repaired."""
         self.is_planned = verbatim is None
-        """Whether the request under way was planned; False while it is the verbatim one."""
+        """Whether the current request was planned; False while it is the verbatim one."""
         self.decisions: tuple[Decision, ...] = ()
         """What the plan of the last request decided about earlier turns."""
 
@@ -316,7 +316,7 @@ class Exchange:
 
     @traced
     def steps(self, began: float | None = None) -> Flow[Reply]:
-        """The flow. Its errors carry the reply so far, and show no key and no prompt. `began`: when, if not now."""
+        """Run the flow. Its errors carry the reply so far, but no key and no prompt. `began`: its start, if not now."""
         call = self._call
         try:
             sent = self._plan() if self._verbatim is None else self._wrap_verbatim(self._verbatim)
@@ -380,8 +380,8 @@ class Exchange:
         return SentRequest(prompt, self._call.target, prompt, request, (), has_state=has_state)
 
     def _plan_after(self, refusal: ProviderError, attempt: int) -> SentRequest | None:
-        """The request to send after a refusal of the verbatim one: the planned one, or its repair if both say the same.
-        None: the same again, later or with another key. Raises the refusal if there is no other request.
+        """The request to send after a refusal of the verbatim one: the planned one, or its repair if both are the same.
+        None: retry the same, later or with another key. Raises the refusal if there is no other request.
         """
         request = self._verbatim
         if isinstance(self._call.key, KeySource) and attempt == 1 and isinstance(refusal, AuthError):
@@ -415,7 +415,7 @@ class Exchange:
         return self._healer.repair(error, sent, may_retry=may_retry)
 
     def _wait_before_next(self, attempt: int, head: Head, error: AsidesError) -> float:
-        """The seconds until the next attempt. Raises the error when there is none."""
+        """The seconds until the next attempt. Raises the error if there is none."""
         if self.emitted:
             raise error
         return wait_before_next(error, head, attempt, self._call.policy, self._jitter(), self._call.key)
@@ -452,7 +452,7 @@ class Exchange:
             if not data and more is None:
                 events = [*events, *reader.finish(lost)]
             if not self.emitted and sent.has_state:
-                # A stream may begin before the server has read what goes back: until it says something, it may refuse.
+                # A stream may begin before the server has checked the history, and may still refuse before content.
                 events = held = [*held, *events]
                 if data and not has_content(events):
                     events = []
@@ -504,7 +504,7 @@ class Exchange:
             yield Sleep(seconds)
 
     def _begin_delivery(self) -> None:
-        """The request was accepted: remember what that took, also if the caller leaves the stream."""
+        """Call when the request was accepted. Remembers its repairs, even if the caller leaves the stream."""
         self.emitted = True
         if self._healer is not None:
             self._healer.remember()
@@ -548,7 +548,7 @@ def _can_repair(refusal: ProviderError) -> bool:
 
 
 def _says_same(one: bytes, other: bytes) -> bool:
-    """Whether two bodies ask for the same: they are the same JSON, but for fields that say nothing."""
+    """Whether two bodies are equivalent: the same JSON, except for empty fields."""
     try:
         return bool(_drop_silent(msgspec.json.decode(one)) == _drop_silent(msgspec.json.decode(other)))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 # Errors that another model may not have. A contradiction in the caller's options is raised before anything is sent.
 _OF_ONE_MODEL = (TransportError, ProviderError, ProtocolError, Unsupported, MissingKey)
-# State that only its own provider has. Another one would answer without the conversation.
+# State stored at one provider. Another provider would answer without the conversation.
 _STORED_THERE = ("previous_response_id", "conversation_id")
 
 
 def can_fall_back(error: AsidesError) -> bool:
-    """Whether another model may answer though this error occurred."""
+    """Whether another model may answer despite this error."""
     return isinstance(error, _OF_ONE_MODEL)
 
 
@@ -85,7 +85,7 @@ def build_in_order(
     calls = [begun, *(build(name) for name in names[1:])]
     for call in calls:
         if len(calls) > 1 and isinstance(call, Call):
-            # A contradiction shows now, and not on the day that the first model fails.
+            # Report contradictions now, and not only when the first model fails.
             check_request(call.prompt, call.target, call.policy.on_conflict, [])
     stored = [name for name in _STORED_THERE if getattr(given, name) is not None]
     if stored and any(not _is_same_place(builder, name, names[0], given.base_url) for name in names[1:]):
@@ -125,7 +125,7 @@ def _check_prompt(model: ModelLike | None, prompt: PromptLike | None) -> None:
 
 
 def _read_names(builder: CallBuilder, model: ModelLike | None) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
-    """The models in order. With none named, that of the settings, and once a notice."""
+    """The models in order. Without a name, the model of the settings, with a single notice."""
     if model is None:
         return _choose_default(builder)
     given: Any = model
@@ -213,7 +213,7 @@ def _is_same_model(one: Call, other: Call) -> bool:
 
 
 def _report_failure(model: str, error: AsidesError, then: str) -> Notice:
-    """The notice of a model that did not answer. It holds no words of the server."""
+    """The notice of a model that did not answer, without the server's words."""
     what = "has no API key" if isinstance(error, MissingKey) else f"failed with {type(error).__name__}"
     status = getattr(error, "status", None)
     return Notice("fell_back", f"{model} {what}{f' ({status})' if status else ''}", "model", model, then)
@@ -236,7 +236,7 @@ class OneExchange(Protocol):
         ...
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
-        """The flow. `began`: when the whole call did."""
+        """Run the flow. `began`: start of the whole call."""
         ...
 
 
@@ -254,7 +254,7 @@ class ExchangeInOrder:
 
     @property
     def call(self) -> Call:
-        """The call under way, or the one that answered."""
+        """The current call, or the one that answered."""
         return self._calls[self._place]
 
     @property
@@ -264,7 +264,7 @@ class ExchangeInOrder:
 
     @property
     def emitted(self) -> bool:
-        """Whether the caller got an event. After that no other model is asked."""
+        """Whether the caller got an event. After that there is no fallback."""
         return self._begun is not None and self._begun.emitted
 
     @property
@@ -274,7 +274,7 @@ class ExchangeInOrder:
         return msgspec.structs.replace(self.call, fallbacks=(*self._calls[place + 1 :], *self._calls[:place]))
 
     def steps(self) -> Flow[Reply]:
-        """The flow. An error that leaves it is that of the last model; `earlier` has the others."""
+        """Run the flow. Raises the error of the last model; `earlier` has the others."""
         total = self._calls[0].policy.timeout.total
         began: float = yield Now()
         notices: list[Notice] = []
@@ -310,7 +310,7 @@ def _attach(
     notices: Sequence[Notice],
     skipped: Sequence[tuple[str, MissingKey]],
 ) -> None:
-    """Add to an error the models that failed before it, and those that were not asked."""
+    """Add the earlier failed models to an error, and those that were not asked."""
     error.earlier = (*(problem for _, problem in skipped), *earlier)
     sentences = [str(error)]
     if notices:

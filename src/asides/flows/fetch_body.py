@@ -16,7 +16,7 @@ from asides.values.errors import ProtocolError, ProviderError, TransportError
 
 _log = logging.getLogger("asides")
 
-_MOST_BYTES = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 _T = TypeVar("_T")
 
 
@@ -59,6 +59,6 @@ def _receive(what: str, name: str) -> Flow[bytes]:
     while data := (yield Read()):
         pieces.append(data)
         size += len(data)
-        if size > _MOST_BYTES:
-            raise ProtocolError(f"the {what} of {name} is too long to be one.")
+        if size > _MAX_BYTES:
+            raise ProtocolError(f"the {what} of {name} is too large.")
     return b"".join(pieces)

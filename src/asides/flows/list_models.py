@@ -25,8 +25,8 @@ from asides.values.model_info import ModelInfo, ModelPage
 
 _log = logging.getLogger("asides")
 
-# Far beyond any real list, so that a server whose list never ends is not followed for ever.
-_MOST_PAGES = 1000
+# Far beyond any real list; bounds a server whose list never ends.
+_MAX_PAGES = 1000
 
 
 class ModelListCall(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class ModelListCall(msgspec.Struct, frozen=True):
 
 
 def list_models(call: ModelListCall, *, jitter: Callable[[], float] = random.random) -> Flow[tuple[ModelInfo, ...]]:
-    """The flow. Returns every model of every page, each once, in the provider's order."""
+    """Run the flow. Returns the models of all pages, without duplicates, in the provider's order."""
     try:
         return (yield from _list_pages(call, jitter))
     except AsidesError as error:
@@ -54,7 +54,7 @@ def _list_pages(call: ModelListCall, jitter: Callable[[], float]) -> Flow[tuple[
     found: dict[str, ModelInfo] = {}
     after: str | None = None
     seen: set[str] = set()
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         page = yield from _fetch_page(call, dialect, after, jitter)
         for model in page.models:
             found.setdefault(model.id, model)

@@ -1,5 +1,5 @@
 """Many questions: what is decided once for the sync and the async driver. When to take the next prompt, what ends the
-batch, and what is reported. `Pace` decides how many are asked at once, and which errors concern all of them.
+batch, and what is reported. `Pace` decides the concurrency, and which errors concern all of them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ BuildCall: TypeAlias = Callable[[], Call]
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far many questions are, for `on_progress`."""
+    """The progress of many questions, for `on_progress`."""
 
     done: int
     """Questions that have a reply or have failed."""
     failed: int
-    """Of these, the ones that failed."""
+    """How many of these failed."""
     running: int
     """Questions that are being asked."""
     total: int | None
@@ -74,17 +74,17 @@ class OpenQuestions:
 
     @property
     def has_room_for_more(self) -> bool:
-        """Whether to take the next question now. No more are taken than are asked at once."""
+        """Whether to take the next question now. Never takes more than are asked concurrently."""
         is_over = self._is_exhausted or self._problem is not None
         return not is_over and self._taken - self._done < self.pace.limit
 
     @property
     def error(self) -> AsidesError | None:
-        """The error that concerns every question. The rest gets it without being sent."""
+        """The error that concerns every question. The remaining questions get it without being sent."""
         return self.pace.error
 
     def note_own_model(self, index: int) -> None:
-        """Note that a question names a model that the others do not have. Its error does not concern them."""
+        """Note that a question has a model of its own. Its error does not concern the others."""
         self._own_models.add(index)
 
     def take(self) -> int:
@@ -93,11 +93,11 @@ class OpenQuestions:
         return self._taken - 1
 
     def exhaust(self) -> None:
-        """There are no more questions."""
+        """Note that there are no more questions."""
         self._is_exhausted = True
 
     def fail(self, problem: BaseException) -> None:
-        """Take no more questions. The problem is raised when those under way have ended, so that no reply is lost."""
+        """Take no more questions. The problem is raised after the open ones have ended, so that no reply is lost."""
         if self._problem is None:
             self._problem = problem
 
@@ -128,7 +128,7 @@ class OpenQuestions:
 
 def _check_concurrency(given: object) -> int:
     if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise ConfigError(f"concurrency is a number of calls, 1 or more, not {given!r}.")
+        raise ConfigError(f"concurrency must be a number of calls, 1 or more, not {given!r}.")
     return given
 
 
@@ -136,19 +136,19 @@ def _check_concurrency(given: object) -> int:
 
 
 def check_prompts(prompts: object) -> int | None:
-    """Return the number of prompts, where it is known. Raises for a single prompt in place of many."""
+    """Return the number of prompts, if known. Raises if a single prompt is passed instead of a list."""
     if prompts is None:
         raise ConfigError("there are no prompts. Write ask_many(model, prompts), or ask_many(prompts=…).")
     is_one = isinstance(prompts, (str, bytes, Message, Prompt, Mapping, Reply)) or hasattr(prompts, "messages")
     if is_one or not isinstance(prompts, (Iterable, AsyncIterable)):
         raise ConfigError(
-            f"prompts is a list of prompts, not {type(prompts).__name__}. Pass a list, or ask() for one prompt."
+            f"prompts must be a list, not {type(prompts).__name__}. Pass a list, or use ask() for one prompt."
         )
     return len(prompts) if hasattr(prompts, "__len__") else None  # type: ignore[arg-type]
 
 
 def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) -> None:
-    """Raise what would be wrong with every question, before the first is sent."""
+    """Raise errors that concern every question, before the first is sent."""
     reject_unknown(options, "ask_many()", ("concurrency", "on_progress"))
     reported = set(builder.reported)
     call = builder.build(model, "?", options, stream=False)
@@ -158,7 +158,7 @@ def check_call(builder: CallBuilder, model: ModelLike | None, options: Options) 
 
 
 def prepare_call(builder: CallBuilder, model: ModelLike | None, options: Options, prompt: PromptLike) -> BuildCall:
-    """What builds the call of one prompt. An answer that does not fit `output` is an error of its prompt."""
+    """Return the builder of one prompt's call. An answer that does not fit `output` is an error of its prompt."""
     if options.get("attempts") is None and builder.defaults.get("attempts") is None:
         options = {**options, "attempts": 0}
     return partial(builder.build, model, prompt, options, stream=False)
@@ -167,5 +167,5 @@ def prepare_call(builder: CallBuilder, model: ModelLike | None, options: Options
 def prepare_calls(
     builder: CallBuilder, model: ModelLike | None, prompts: Iterable[Any] | None, options: Options
 ) -> Iterator[BuildCall]:
-    """What builds the call of each prompt. A prompt is taken when it can be asked."""
+    """Yield the builder of each prompt's call. Prompts are read lazily."""
     return (prepare_call(builder, model, options, prompt) for prompt in (() if prompts is None else prompts))

@@ -104,7 +104,7 @@ def read_replies(items: Sequence[Any]) -> list[Any]:
         try:
             replies.append(item if found is None else _decode_found(found))
         except ConfigError:
-            replies.append(item)  # reading the messages raises it again, with its place
+            replies.append(item)  # reading the messages raises it again, with its position
     return replies
 
 
@@ -167,8 +167,8 @@ def _choose_row(dialect: str, provider: str | Provider | None) -> tuple[Provider
         try:
             row = find_provider(provider)
         except UnknownProvider:
-            # Decoding needs no address, so an unknown host is no error.
-            detail = f"no provider is called {provider!r}; its bytes were read as plain {plain.dialect}"
+            # Decoding needs no address, so an unknown host is not an error.
+            detail = f"unknown provider {provider!r}; its bytes were read as plain {plain.dialect}"
             return msgspec.structs.replace(plain, name=provider), [Notice("unknown_provider", detail, "provider")]
     if row.dialect != plain.dialect:
         # The quirks of the row belong to another dialect, unless the provider speaks this one too.
@@ -186,7 +186,7 @@ def _find_speaker(name: str) -> Provider:
 
 
 def _split_body(body: object) -> Iterator[bytes]:
-    """The body in non-empty pieces, since an empty one means the end; none is large, so that memory stays small."""
+    """The body in non-empty pieces, since an empty one means the end; small ones, to limit memory."""
     pieces = body
     if isinstance(pieces, str):
         pieces = pieces.encode("utf-8", "surrogatepass")
@@ -275,7 +275,7 @@ def _format_fact(fact: Learned) -> str:
     known = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in fact.changes]
     if fact.refused:
         known.append(f"{len(fact.refused)} refused seals or thoughts do not go back")
-    # A saved conversation may be a file of others.
+    # A saved conversation may come from someone else.
     return escape_controls(f"{fact.kind}: {'; '.join(known)}")
 
 
@@ -345,7 +345,7 @@ def explain_call(call: Call, before: SentBefore | None = None) -> Explanation:
 
 
 def _hide_query(url: str) -> str:
-    """Return the address with the values of its query hidden, except those that are known to be harmless."""
+    """Return the address with its query values hidden, except known harmless ones."""
     address, mark, query = url.partition("?")
     pairs = (pair.partition("=") for pair in query.split("&"))
     hidden = "&".join(

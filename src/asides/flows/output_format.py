@@ -42,7 +42,7 @@ class Answer(msgspec.Struct, Generic[Output], frozen=True):
 
 
 class OutputFormat(Generic[Output]):
-    """Forms the prompts and reads the answers of one run."""
+    """Builds the prompts and parses the answers of one run."""
 
     __slots__ = (
         *("_attempts_left", "_call", "_config", "_formed", "_is_final", "_problem", "_strategy"),
@@ -56,13 +56,13 @@ class OutputFormat(Generic[Output]):
         self._is_final = False
         self._problem: str | None = None
         self._formed: tuple[Prompt, bool, Prompt] | None = None
-        """The last prompt without its messages, whether it was the final one, and what was made of it."""
+        """The last prompt without its messages, whether it was the final one, and the prompt built from it."""
         self._strategy: Strategy | None = None
         self.notices: tuple[Notice, ...] = ()
         self._choose_strategy()
 
     def use_call(self, call: Call) -> None:
-        """Go on with another model. It may take the type of the answer in another way."""
+        """Continue with another model, which may need another way to ask for the output type."""
         if call.target is not self._call.target:
             self._call = call
             self._formed = None
@@ -75,18 +75,18 @@ class OutputFormat(Generic[Output]):
             self._strategy = choose_strategy(config.output_type, call.prompt, call.target, in_text=in_text)
             self.notices = self._strategy.notices
         self.expected: ExpectedOutput | None = None
-        """The output that the last reply shall have."""
+        """Expected output type of the last reply."""
         if config.output_type is not None and self._strategy is not None:
             self.expected = ExpectedOutput(config.output_type.source, self._strategy)
 
     @property
     def expected_now(self) -> ExpectedOutput | None:
-        """The output that the next reply shall have, if it has no calls; None: text, as in the first of two phases."""
+        """Expected output type of the next reply, if it has no calls; None: text, as in the first of two phases."""
         is_later = self._strategy is not None and self._strategy.two_phase and not self._is_final
         return None if is_later and self._call.prompt.tools else self.expected
 
     def build_prompt(self, prompt: Prompt) -> Prompt:
-        """The prompt of the next step. The form is made once; most steps differ only in their messages."""
+        """The prompt of the next step. The form is built once; most steps differ only in their messages."""
         if self._config.output_type is None or self._strategy is None:
             return prompt
         bare = msgspec.structs.replace(prompt, messages=())
@@ -102,7 +102,7 @@ class OutputFormat(Generic[Output]):
         return ReactExchange(call, keeps_objects=self._config.output_type is not None or call.prompt.output is not None)
 
     def find_calls(self, reply: Reply) -> tuple[ToolCall, ...]:
-        """The calls of a reply that must run: not the one that carries the answer, and none that cannot be parsed."""
+        """The calls of a reply that must run: without the one with the answer, and without unparsable ones."""
         if self._config.mode == "react":
             self._problem = find_problem(reply, self._call.prompt.tools)
             if self._problem is not None:
@@ -169,7 +169,7 @@ class ReactExchange:
         return self._exchange.emitted
 
     def steps(self, began: float | None = None) -> Flow[Reply]:
-        """The flow of the exchange, with its events translated. `began`: when the call did, if it is not now."""
+        """Run the flow of the exchange and translate its events. `began`: start of the call, if it is not now."""
         flow = self._exchange.steps(began)
         if began is not None:
             self._fold.timer = ReplyTimer(began)

@@ -20,17 +20,17 @@ from asides.values.errors import (
 )
 
 _BUSY = (503, 529)
-"""Statuses of a server that has too much to do. 529 is Anthropic's (docs.anthropic.com, errors, 2026-11)."""
+"""Statuses of an overloaded server. 529 is Anthropic's (docs.anthropic.com, errors, 2026-11)."""
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _MAX_LIMITED = 20
-"""How often one request is sent again after the provider asked to wait."""
+"""Maximum retries of one request after the provider asked to wait."""
 _FATAL_ERRORS = (AuthError, NotFound)
 """Errors that concern every question: a key that is not accepted, a model that does not exist."""
 _NO_CREDIT = "insufficient|balance|billing|credit"
-"""In the codes of an account without credit, such as OpenAI's insufficient_quota."""
+"""A part of the error codes for an account without credit, such as OpenAI's insufficient_quota."""
 _MAX_FATAL = 10
-"""How many of them in a row end a run that has an answer."""
+"""How many of them in a row end a run that already has an answer."""
 _MAX_FAILURES = 20
 """How many failures of the network or the server in a row end a run."""
 
@@ -47,13 +47,13 @@ class Pace:
         self._concurrency = concurrency
         self._limit = float(concurrency)
         self.has_answers = has_answers
-        """Whether a reply has arrived, so that the key and the model are right."""
+        """Whether a reply has arrived, which proves that the key and the model are valid."""
         self._pauses = 0
         self._failures = 0
         self.paused_until = 0.0
         """Nothing is sent before this time."""
         self.limited_since: float | None = None
-        """Since when no request has got through; None if the last one did."""
+        """Time since which every request has failed; None if the last one succeeded."""
         self.error: AsidesError | None = None
         """The error that concerns every question and ended the run."""
 
@@ -79,7 +79,7 @@ class Pace:
 
     @staticmethod
     def is_limit(error: AsidesError) -> bool:
-        """Whether an error asks all requests to slow down. After others, only the one request is tried again."""
+        """Whether an error slows down all requests. After other errors, only the one request is retried."""
         if isinstance(error, Overloaded):
             return error.status in _BUSY or error.retry_after is not None
         return isinstance(error, RateLimited) and not _is_out_of_credit(error)
@@ -102,7 +102,7 @@ class Pace:
         pause = advised
         if pause is None:
             pause = min(_FIRST_PAUSE * 2.0 ** min(self._pauses - 1, 10), _LONGEST_PAUSE)
-        # With some jitter: not all that wait return together.
+        # With some jitter, so that waiting requests do not all return together.
         until = now + max(pause, 0.0) + random.uniform(0, 0.25 * min(pause, 4.0))
         self.paused_until = max(self.paused_until, until)
         return limited <= _MAX_LIMITED

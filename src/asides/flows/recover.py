@@ -72,9 +72,9 @@ class FirstExchange(Protocol):
 class RecoveringExchange:
     """A call in progress whose reply is recovered if it ends without an answer. `steps()` is its flow.
 
-    Events go on in the same stream: blocks of a later attempt have higher numbers, usage is the sum, and ReplyEnded
-    comes once. Thoughts of attempts that were given up stay in the reply, not replayable. A typed answer is delivered
-    once it is whole, since events cannot be taken back.
+    Events continue in the same stream: blocks of a later attempt have higher numbers, usage is the sum, and ReplyEnded
+    comes once. Thoughts of abandoned attempts stay in the reply, not replayable. A typed answer is delivered only when
+    it is complete, since events cannot be taken back.
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class RecoveringExchange:
         *,
         is_typed: bool = False,
     ) -> None:
-        """`get_call` returns the call that was answered, once it was; `start` begins an attempt with one made from it.
+        """`get_call` returns the answered call, once there is one; `start` begins an attempt with one made from it.
         `is_typed`: the answer has a type.
         """
         self._first = first
@@ -153,7 +153,7 @@ class RecoveringExchange:
         return whole
 
     def _recover(self, reply: Reply, call: Call, began: float) -> Flow[tuple[Reply, Call]]:
-        """Ask again while the reply has no answer, as far as the policy goes."""
+        """Ask again while the reply has no answer, within the limits of the policy."""
         policy = self._policy
         left = list(policy.steps)
         while (need := find_need(reply, call)) is not None:
@@ -186,7 +186,7 @@ class RecoveringExchange:
         return reply, problem
 
     def _ask_again(self, attempt: NextAttempt, began: float) -> Flow[Reply | None]:
-        """Make one more request. Returns its reply; None if it failed before its first event."""
+        """Send one more request. Returns its reply; None if it failed before its first event."""
         yield from self._warn(attempt.notice)
         self.requests += 1
         before = self._current, self._held, self._held_blocks, self._fold.void_before
@@ -228,14 +228,14 @@ class RecoveringExchange:
                     except TransportError as problem:
                         error = problem
                 step = advance(flow, value, error)
-            # A refusal of any attempt is worth remembering.
+            # Remember the refusals of every attempt.
             self._learned += [each for each in step.result.learned if each not in self._learned]
             return step.result
         finally:
             flow.close()
 
     def _take(self, event: Event) -> list[Event]:
-        """The event for the caller; none for one that comes later, or came before."""
+        """The event for the caller; None for one that is delivered later, or was delivered before."""
         if isinstance(event, ReplyStarted):
             is_first, self._started = self._started is None, event
             return [event] if is_first else []
@@ -316,14 +316,14 @@ class _Later:
 
 
 class _Echo:
-    """The thinking that a model goes on from. Some servers send it again, and the caller has it already."""
+    """The thinking that a model continues from. Drops it where a server repeats it: the caller already has it."""
 
     __slots__ = ("_is_over", "_place", "_text")
 
     def __init__(self, text: str) -> None:
         self._text = text.strip()
         self._place = 0
-        """How much of it has come again."""
+        """How much of it was repeated."""
         self._is_over = False
 
     def remove(self, text: str) -> str:

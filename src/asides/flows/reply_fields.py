@@ -54,7 +54,7 @@ def encode_reply(reply: Reply, visibility: ThinkingVisibility) -> dict[str, Any]
     thought = reply.thinking
     is_allowed = visibility.allows("app", thought.kind)
     fields = reply.to_dict(thinking=is_allowed)
-    del fields["metadata"]  # the other fields have it all
+    del fields["metadata"]  # the other fields already contain it
     if not is_allowed and thought.text:
         detail = "reasoning_allowed_models does not name this model; its thinking is left out"
         if visibility.is_allowed:
@@ -83,7 +83,7 @@ _WITHOUT_ANSWER = ("starved", "unterminated", "unanswered", None)
 
 
 def is_answered(row: dict[str, Any]) -> bool:
-    """Whether a row has a final reply. One that failed, or that ended before an answer, is asked again."""
+    """Whether a row has a final reply. Rows that failed or ended before an answer are asked again."""
     return row.get("error") is None and row.get("outcome") not in _WITHOUT_ANSWER
 
 

@@ -34,7 +34,7 @@ NO_HEAD = Head(0, {})
 
 ERROR_BODY_LIMIT = 64 * 1024
 _RETRY_STATUSES = frozenset({408, 409, 429})
-# An error comes in one piece, and its status says enough.
+# Errors arrive in one piece, and the status is sufficient.
 _READ = Read(patience=5.0)
 
 
@@ -45,7 +45,7 @@ class Retry(msgspec.Struct, frozen=True):
 
 
 class GiveUp(msgspec.Struct, frozen=True):
-    """Do not try again. `why` is a sentence for the error; "" where the error says enough."""
+    """Do not retry. `why`: a sentence for the error; "" if the error is sufficient."""
 
     why: str = ""
 
@@ -54,10 +54,10 @@ class GiveUp(msgspec.Struct, frozen=True):
 
 
 def receive_error(dialect: Dialect, head: Head, target: Target) -> Flow[ProviderError]:
-    """Read the error of a response with a bad status, with as much of the body as helps."""
+    """Read the error of a response with an error status, with a useful part of the body."""
     body = b""
     try:
-        # The head of a redirect says everything.
+        # The head of a redirect is sufficient.
         while head.status >= 400 and len(body) < ERROR_BODY_LIMIT and (data := (yield _READ)):
             body += data
     except TransportError:
@@ -66,7 +66,7 @@ def receive_error(dialect: Dialect, head: Head, target: Target) -> Flow[Provider
 
 
 def decode_error(dialect: Dialect, head: Head, body: bytes, target: Target) -> ProviderError:
-    """Decode the error of a response with a bad status."""
+    """Decode the error of a response with an error status."""
     if 300 <= head.status < 400:
         location = quote_message(head.headers.get("location", "another address").partition("?")[0])
         return ProviderError(
@@ -78,7 +78,7 @@ def decode_error(dialect: Dialect, head: Head, body: bytes, target: Target) -> P
     try:
         error = dialect.error(head.status, head.headers, body, target)
     except Exception as problem:  # noqa: BLE001 - the guard
-        # Whatever the body is, the status alone says enough.
+        # The status alone is sufficient, even with an unreadable body.
         error = from_status(head.status, provider=target.provider.name, body=body)
         error.__cause__ = problem
     if error.retry_after is None:
@@ -112,7 +112,7 @@ def clean_error(error: AsidesError, target: Target, key: Secret | None, prompt: 
 
 
 def _hold_secrets(documents: Iterable[bytes], redact: Redact) -> bool:
-    """Whether there is something to redact. Almost never, and documents that stay as they are stay compressed."""
+    """Whether there is something to redact. Almost never is, and unchanged documents stay compressed."""
     rest = iter(documents)
     while joined := b"\n".join(islice(rest, 512)):
         if redact_bytes(joined, redact) != joined:
@@ -129,7 +129,7 @@ def fetch_key(key: KeySource) -> Flow[None]:
 
 
 def _is_stale_key(error: AsidesError) -> bool:
-    """Whether another key may help: this one is not known any more, or has expired."""
+    """Whether another key may help: this one was revoked, or has expired."""
     return isinstance(error, AuthError) and (error.status == 401 or "expired" in (error.code or "").lower())
 
 
@@ -169,7 +169,7 @@ def decide_retry(
 ) -> Retry | GiveUp:
     """Decide after the `attempt`-th attempt (the first is 1) failed before the caller got any event.
 
-    `failure` is a status, or the error where there was no status or a good one. Header names are in lower case.
+    `failure` is a status, or the error if there was no status or a success status. Header names are in lower case.
     `jitter` is a number from 0 to 1; `received` is the Unix time of the response.
     """
     advice = headers.get("x-should-retry", "").strip().lower()
@@ -213,7 +213,7 @@ def read_retry_after(headers: Mapping[str, str], received: float = 0.0) -> float
             moment = _parse_date(value)
             if moment is None:
                 continue
-            # Compare with the server's own clock, where it sends its time.
+            # Compare with the server's own clock, if it sends its time.
             now = _parse_date(headers.get("date", "")) or received
             seconds = max(moment - now, 0.0) if now else math.nan
         if math.isfinite(seconds) and seconds >= 0:

@@ -26,7 +26,7 @@ Approve: TypeAlias = Callable[[ToolCall], Verdict | Awaitable[Verdict]]
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far a run may go; None is no limit. Reaching one raises `LimitReached`, with the run so far in `.result`."""
+    """Limits of a run; None: no limit. Reaching one raises `LimitReached`, with the run so far in `.result`."""
 
     turns: int | None = 32
     """How often the model is asked."""
@@ -39,7 +39,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunConfig(msgspec.Struct, Generic[Output], frozen=True):
-    """Everything that a run needs besides its call."""
+    """The settings of a run besides its call."""
 
     tools: Mapping[str, Runnable | None] = {}
     """By the name that the model sees; None: the caller runs its calls."""

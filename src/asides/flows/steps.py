@@ -46,7 +46,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """Something that a flow asks its driver for."""
+    """A request of a flow to its driver."""
 
 
 class Open(Step, frozen=True):
@@ -142,17 +142,17 @@ class FlowTracer(Protocol):
 
 
 class Tracing:
-    """Who traces flows."""
+    """The tracer of flows."""
 
     tracer: ClassVar[FlowTracer | None] = None
-    """None: nobody, and nothing is paid for it. `asides.instrument` sets it."""
+    """None: tracing is off and costs nothing. `asides.instrument` sets it."""
 
 
 _Steps = TypeVar("_Steps", bound=Callable[..., Flow[Any]])
 
 
 def traced(steps: _Steps) -> _Steps:
-    """Let the tracer see the flow of an exchange, a method that returns it. The exchange has its call in `_call`."""
+    """Pass the flow of an exchange to the tracer. Decorates a method that returns it; the call is in `_call`."""
 
     @wraps(steps)
     def begin(exchange: Any, began: float | None = None) -> Flow[Any]:

@@ -95,7 +95,7 @@ class ToolTurn:
         if config.approve is None:
             raise AssertionError("a run whose tools need approval has a handler")
         handler = ApprovalRequest(config.approve, blocking=not iscoroutinefunction(config.approve))
-        # One after the other: a person cannot answer two questions at once.
+        # One after the other: a person cannot answer two questions at the same time.
         verdicts: list[JobOutcome | None] = []
         for place in to_approve:
             verdicts += yield RunTools((Job(self._calls[place], handler),), 1, _report_nothing)
@@ -135,7 +135,7 @@ def _report_nothing(_: int, __: JobOutcome) -> list[RunEvent]:
 
 
 def _read_verdict(outcome: JobOutcome | None) -> tuple[bool, str]:
-    """Whether the call may run; if not, the reason. Anything but a clear yes is a no."""
+    """Whether the call may run; if not, the reason. Anything but an explicit approval denies it."""
     if not isinstance(outcome, Returned):
         return False, "the approval handler failed"
     match outcome.value:

@@ -29,7 +29,7 @@ the messages themselves, or their form.
 
 
 class CacheBreak(msgspec.Struct, frozen=True):
-    """The first place where a request differs from the one before it. The provider reads anew from there on."""
+    """The first place where a request differs from the one before it. From there on the cache does not apply."""
 
     reason: BreakReason
     why: str
@@ -44,7 +44,7 @@ class CacheBreak(msgspec.Struct, frozen=True):
 
 
 class SentBefore(msgspec.Struct, frozen=True):
-    """The request before: what a conversation asked last, and whom."""
+    """The previous request of a conversation, and its target."""
 
     prompt: Prompt
     target: Target
@@ -56,7 +56,7 @@ class SentBefore(msgspec.Struct, frozen=True):
 _NO_STATE = ProviderState()
 _LISTS = ("messages", "contents", "input")
 
-# The fields that providers put before the messages or use to write the prompt, and what they are to a caller. A change
+# The fields that providers put before the messages or use to build the prompt, and their names for a caller. A change
 # of any other field, such as a limit or a temperature, leaves the cache as it is.
 _FIELDS: dict[str, BreakReason] = {
     "tools": "tools",
@@ -91,8 +91,8 @@ def find_cache_break(
     """Compare a request with the one before it; None if the whole of that one is its beginning, or if there was none.
 
     Without `before`, the request before is the one that the last turn of the model answered: the messages up to it,
-    with the same settings and the effort that the turn remembers. Cache breakpoints are no difference. Where the
-    provider stores the conversation, there is nothing to compare.
+    with the same settings and the effort that the turn remembers. Cache breakpoints do not count as a difference. If
+    the provider stores the conversation, there is nothing to compare.
     """
     if prompt.state != _NO_STATE:
         return None
@@ -123,7 +123,7 @@ def _find_before(prompt: Prompt, target: Target) -> SentBefore | None:
 
 
 def _find_maker(message: Message) -> Origin | None:
-    """The origin of a turn, as its thoughts and seals tell it."""
+    """The origin of a turn, from its thoughts and seals."""
     for part in message.parts:
         if isinstance(part, Thought) and part.origin is not None:
             return part.origin
@@ -237,14 +237,14 @@ def _pair_items(old: list[Any], new: list[Any]) -> Iterable[tuple[Any, Any]]:
 
 
 def _select_prompt_fields(name: str, value: Any) -> Any:
-    """The part of a field that is of the prompt."""
+    """The part of a field that belongs to the prompt."""
     if name == "generationConfig" and isinstance(value, dict):
         return {inner: value[inner] for inner in _CONFIG_FIELDS if inner in value} or None
     return value
 
 
 def _find_changed_decision(old: Sequence[Decision], new: Sequence[Decision], number: int) -> Decision | None:
-    """The first decision about this message, or one before it, that is not the same any more."""
+    """The first decision about this message or an earlier one that changed."""
     known = {(each.message, each.part, each.what): each.action for each in old}
     for decision in new:
         if (
@@ -277,7 +277,7 @@ _POINT = "cachePoint"
 
 
 def drop_marks(value: Any) -> Any:
-    """Remove cache breakpoints, and write content that is one text as that text: no difference for a cache."""
+    """Remove cache breakpoints, and write content that is one text as that text: caches ignore these differences."""
     if isinstance(value, dict):
         fields = {name: drop_marks(inner) for name, inner in value.items() if name != _MARK}
         match fields.get("content"):
@@ -292,7 +292,7 @@ def drop_marks(value: Any) -> Any:
 
 
 def find_difference(old: Any, new: Any, *, may_grow: bool = False) -> str | None:
-    """The path of the first difference; None if there is none. With `may_grow`, lists may have more at their end."""
+    """The path of the first difference, or None. With `may_grow`, lists may have more items at their end."""
     if old == new:
         return None
     if may_grow and isinstance(old, dict) and isinstance(new, dict) and isinstance(old.get("content"), str):

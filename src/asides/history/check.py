@@ -47,14 +47,14 @@ _NO_SAMPLING = Sampling()
 def check_request(prompt: Prompt, target: Target, on_conflict: OnConflict, notices: list[Notice]) -> Prompt:
     """Return the prompt in a form that can be sent. Raises InvalidThinking if it contradicts the model's rule."""
     if target.learned and on_conflict == "raise":
-        # A contradiction to the row is the caller's. What a refusal taught is not, so it is adjusted.
+        # The caller is responsible for contradictions to the row, but not to a learned fact: those are adjusted.
         rule = find_rule(target.provider, target.family or target.model, foreign=target.foreign)
         _RequestCheck(prompt, msgspec.structs.replace(target, rule=rule, learned=()), "raise", []).run()
     return _RequestCheck(prompt, target, on_conflict, notices).run()
 
 
 def drop_tools(prompt: Prompt, target: Target, notices: list[Notice]) -> Prompt:
-    """Leave out the tools that the model does not take, with a notice."""
+    """Drop the tools that the model does not accept, with a notice."""
     taken = tuple(tool for tool in prompt.tools if tool.native and target.rule.tools == "native")
     if len(taken) == len(prompt.tools):
         return prompt
@@ -79,7 +79,7 @@ class _RequestCheck:
 
     @property
     def model_name(self) -> str:
-        """The model as its caller names it."""
+        """The model's name as written by the caller."""
         return f"{self.target.provider.name}:{self.target.model}"
 
     def run(self) -> Prompt:
@@ -103,7 +103,7 @@ class _RequestCheck:
             thinking = self._pause_thinking(thinking)
             on = thinking.mode != "off"
         if on and not thinking.asked and self._must_stop_for_choice(thinking):
-            # Nobody asked for thinking, and somebody asked for the tool.
+            # Thinking was not requested, but the tool was.
             thinking = self._stop_for_choice(thinking)
             on = False
         if prompt.stop or prompt.sampling != _NO_SAMPLING:
@@ -260,7 +260,7 @@ class _RequestCheck:
             sent = takes[-1]
         if sent is None and asked == "minimal" and "low" not in takes and self.rule.thinking == "optional":
             # The lowest effort is far above the one asked for; not thinking is nearer (requirements, I8).
-            self.notices.append(Notice("effort_mapped", "the nearest is not to think", "thinking", asked, "off"))
+            self.notices.append(Notice("effort_mapped", "the nearest is thinking off", "thinking", asked, "off"))
             return msgspec.structs.replace(thinking, effort=None, mode="off")
         sent = sent or nearest_effort(asked, takes)
         self.notices.append(
@@ -326,9 +326,7 @@ class _RequestCheck:
         chosen = self.rule.default_max_tokens
         if limit is not None or chosen is None:
             return limit
-        self.notices.append(
-            Notice("max_tokens_chosen", "this model is not asked without a limit", "max_tokens", None, str(chosen))
-        )
+        self.notices.append(Notice("max_tokens_chosen", "this model needs a limit", "max_tokens", None, str(chosen)))
         return chosen
 
     def _check_sampling(self, thinking: Thinking, on: bool) -> dict[str, Any]:
@@ -415,7 +413,7 @@ class _RequestCheck:
         return sent
 
     def _must_stop_for_choice(self, thinking: Thinking) -> bool:
-        """Whether a tool can be demanded only of a model that does not think, and this one can stop."""
+        """Whether a forced tool needs thinking turned off, and this model can turn it off."""
         forced = self.rule.forced_tools
         if self.prompt.tool_choice in FREE_CHOICES or not self.prompt.tools or forced == "never":
             return False
@@ -450,7 +448,7 @@ class _RequestCheck:
 
 
 def takes_choice(choice: str | None, thinking: Thinking, rule: ModelRule) -> bool:
-    """Whether a model takes this choice of a tool while it thinks."""
+    """Whether a model accepts this tool choice while it thinks."""
     if choice in FREE_CHOICES or rule.forced_tools is True or rule.forced_tools == choice:
         return thinking.budget is None or choice in FREE_CHOICES or rule.forced_tools_with_budget
     return False
@@ -460,11 +458,11 @@ def takes_choice(choice: str | None, thinking: Thinking, rule: ModelRule) -> boo
 
 
 def fit_thinking(thinking: Thinking, rule: ModelRule, limit: int | None) -> tuple[Thinking, list[Advised]]:
-    """Express the amount of thinking in a form that the model takes: a budget, or an effort."""
+    """Express the amount of thinking in a form that the model accepts: a budget, or an effort."""
     found: list[Advised] = []
     forms = rule.forms
     if thinking.mode == "off" and "between_tools" in forms and "disabled" not in forms:
-        detail = "this model's off is to think only between calls of tools"
+        detail = "for this model, off means thinking only between tool calls"
         found.append((Notice("form_adjusted", detail, "thinking", "off", "between_tools"), ""))
         return msgspec.structs.replace(thinking, mode="between_tools"), found
     if not forms or not thinking.wanted:

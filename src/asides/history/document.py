@@ -133,7 +133,7 @@ def _encode(value: dict[str, Any]) -> bytes:
     except (TypeError, ValueError, OverflowError, RecursionError):
         raise ConfigError(
             "the conversation cannot be written as JSON. Look in metadata and in the arguments of calls for a "
-            "value that JSON cannot hold, or for text with half a character (a lone surrogate)."
+            "value that JSON cannot hold, or for text with a lone surrogate (half a character)."
         ) from None
 
 

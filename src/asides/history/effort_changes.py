@@ -48,7 +48,7 @@ def place_changes(
         notices.append(Notice("effort_kept", detail, "thinking", "nothing", history.in_force))
     thinking = msgspec.structs.replace(prompt.thinking, effort=history.first)
     if history.first is None and thinking.mode is None:
-        # The first request named no effort. What shows thinking is sent from the first one that did on, and stays.
+        # The first request set no effort. The setting to show thinking is sent from the first request with an effort.
         thinking = msgspec.structs.replace(thinking, mode="auto")
     if history.changes and prompt.thinking.mode == "between_tools":
         thinking = _leave_form(thinking, target, on_conflict, notices)
@@ -68,7 +68,7 @@ def takes_changes(target: Target) -> bool:
 
 
 def _take_last_change(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[Prompt, Effort | None]:
-    """Ask for the effort of the last message that changes it, where such messages cannot be sent."""
+    """Use the effort of the last message that changes it, for targets without such messages."""
     changes = [message for message in prompt.messages if message.role == "system" and message.effort]
     effort, takes = prompt.thinking.effort, target.rule.efforts
     last = changes[-1].effort if changes else None
@@ -103,7 +103,7 @@ class _EffortHistory:
 
     def __init__(self, messages: tuple[Message, ...], updates: EffortUpdates, efforts: tuple[Effort, ...]) -> None:
         self.first: Effort | None = None
-        """The effort of the first request, which all requests name; None: it named none."""
+        """The effort of the first request, repeated in all requests; None: not set."""
         self.in_force: Effort | None = updates.default
         self.changes: dict[int, Effort] = {}
         self.turns = 0

@@ -46,8 +46,8 @@ def export_messages(
     with `messages` and, if there is one, `system`.
 
     Thinking is left out with all its seals. With `thinking=True` a thought goes where the format has a place for it;
-    thoughts without a place and incomplete thoughts stay out, and none becomes text. Parts that only their provider
-    understands stay out of other formats. `rows` are providers of the caller and win over the built-in ones.
+    thoughts without a place and incomplete thoughts are dropped, and none becomes text. Parts that only their provider
+    understands are dropped from other formats. `rows` are providers of the caller and win over the built-in ones.
     """
     chosen = parse_format(format_name)
     exported: list[Message] = []
@@ -74,7 +74,7 @@ def export_messages(
 def _select_parts(
     message: Message, chosen: MessageFormat, rows: Sequence[Provider], *, thinking: bool
 ) -> Iterator[Part]:
-    """The parts to export, without the seals that stay out."""
+    """The parts to export, without dropped seals."""
     for part in message.parts:
         if isinstance(part, (ServerTool, UnknownPart)) and not _is_native(part.json, part.origin, chosen, rows):
             continue

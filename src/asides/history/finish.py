@@ -39,7 +39,7 @@ def finish_turn(reply: Reply | None, *, rows: Sequence[Provider] = ()) -> Messag
 
 
 def _drop_unfinished(parts: tuple[Part, ...]) -> list[Part]:
-    """Drop the parts that are not finished and of no use when cut."""
+    """Drop unfinished parts that are useless when cut."""
     end = len(parts)
     while end and isinstance(parts[end - 1], ToolCall):
         end -= 1
@@ -53,7 +53,7 @@ def _is_finished(part: Part, following: tuple[Part, ...], *, at_end: bool) -> bo
     """`at_end`: nothing but calls follows."""
     match part:
         case Text() | Commentary():
-            # A blank item that ended stays: without it providers refuse the thought before it.
+            # A finished blank item stays: without it providers refuse the thought before it.
             return bool(part.text.strip()) or any(seal.value or seal.kind == _ITEM for seal in part.seals)
         case ToolCall():
             return _has_all_arguments(part, at_end)

@@ -26,14 +26,14 @@ from asides.values.thinking import Thought
 from asides.values.tools import Tool
 from asides.values.traits import HAS_CALLS, HAS_RESULTS, IS_BLANK, find_traits, list_calls
 
-SYSTEM_JOINED = "system messages have one place here; they were joined at the front"
-BLANKS_FILLED = "blank messages were left out, or got a word"
+SYSTEM_JOINED = "system messages must come first here; they were joined at the front"
+BLANKS_FILLED = "blank messages were left out, or filled with a word"
 SYSTEM_IN_USER = "this model takes no system message; instructions are in front of the first message of the user"
 NEIGHBOURS_JOINED = "messages of one role in a row were joined"
 CALLS_TOLD = "this model has no tools; earlier calls and their results were sent as text"
 ARGUMENTS_EMPTIED = "arguments that are not a JSON object were sent as an empty one"
 BLANK = "(empty)"
-"""The text that replaces a blank one, where a host refuses that."""
+"""The replacement for blank text, for hosts that refuse it."""
 
 _SERVER_CALL = "server_tool_use"
 _PICTURE_NOTE = Text("[a picture was here; it cannot be shown]")
@@ -93,7 +93,7 @@ def add_called_tools(prompt: Prompt, facts: DialectFacts, notices: list[Notice])
     notices.append(Notice("tools_added", detail, "tools"))
     choice = "none" if facts.forbids_calls else None
     if prompt.tool_choice not in (None, "auto", "none"):
-        notices.append(Notice("setting_dropped", "tool_choice means nothing without tools", "tool_choice"))
+        notices.append(Notice("setting_dropped", "tool_choice has no effect without tools", "tool_choice"))
     tools = tuple(Tool(name) for name in names)
     return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice, parallel_tool_calls=None)
 
@@ -140,7 +140,7 @@ def _tell(part: Part, calls: Mapping[str, ToolCall]) -> Sequence[Part]:
 
 
 def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Notice]) -> Prompt:
-    """Bring the messages into the form that a host demands, with a notice for each kind of change."""
+    """Adapt the messages to the form that a host demands, with a notice for each kind of change."""
     system, messages = prompt.system, prompt.messages
     if "system_first" in rules and any(message.role == "system" for message in messages):
         texts = [system, *(join_system_texts(message) for message in messages if message.role == "system")]
@@ -172,7 +172,7 @@ def apply_rules(prompt: Prompt, rules: Sequence[MessageRule], notices: list[Noti
     if "user_query" in rules and not any(map(_is_query, messages)):
         head = count_system_head(messages)
         messages = (*messages[:head], Message("user", (Text(OPENING),)), *messages[head:])
-        _report(notices, "turn_added", "a user says something here; a short user message was added")
+        _report(notices, "turn_added", "a user message is required here; a short one was added")
     if messages is prompt.messages and system == prompt.system:
         return prompt
     return msgspec.structs.replace(prompt, system=system, messages=messages)
@@ -211,13 +211,13 @@ def _fill(message: Message, *, is_last: bool) -> list[Message]:
         elif not (isinstance(part, (Text, Commentary)) and not part.text.strip()):
             parts.append(part)
     if message.role == "assistant" and not any(isinstance(part, (Text, ToolCall)) for part in parts):
-        # A refusal is not content here, and a turn that only thought says nothing. The last one may be continued.
+        # A refusal does not count as content here, nor does a turn with only thinking. The last one may be continued.
         parts = [Text(part.text) if isinstance(part, Refusal) and part.text.strip() else part for part in parts]
         if not is_last and all(isinstance(part, (Thought, Refusal)) for part in parts):
             return []
     if parts:
         return [message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts))]
-    # A blank turn of the model says nothing. One of the user may be the question.
+    # A blank assistant turn has no meaning. A blank user turn may be the question.
     return [] if message.role == "assistant" else [msgspec.structs.replace(message, parts=(Text(BLANK),))]
 
 
@@ -233,7 +233,7 @@ def _merge_neighbours(messages: Sequence[Message]) -> tuple[Message, ...]:
         before = merged[-1] if merged else None
         is_blank = all(isinstance(part, (Text, Commentary)) and not part.text.strip() for part in message.parts)
         if is_blank and message.role == "assistant":
-            continue  # it is not sent, so its neighbours would meet
+            continue  # it is not sent, so its neighbours become adjacent
         if before is None or before.role != message.role or message.role not in ("user", "assistant"):
             merged.append(message)
             continue
@@ -295,7 +295,7 @@ def _list_media(message: Message) -> Iterator[Image | File]:
 
 
 def replace_media(message: Message, is_unfit: Callable[[Image | File], bool]) -> Message:
-    """Replace every picture and file that does not fit by a note; return the message itself if all fit."""
+    """Replace every unsupported picture and file by a note; return the message itself if nothing changes."""
 
     def replace(part: Text | Image | File) -> Text | Image | File:
         if isinstance(part, Text) or not is_unfit(part):

@@ -78,9 +78,9 @@ class Draft(msgspec.Struct, frozen=True):
     target: Target
     on_conflict: OnConflict
     given: tuple[Message, ...]
-    """The messages as the caller gave them, which decisions count."""
+    """The caller's messages; decisions refer to their indexes."""
     traits: int
-    """Traits that the messages may have. Most passes look for something that most histories do not have."""
+    """Traits that the messages may have. Most passes apply only to histories with a certain trait."""
     findings: tuple[Finding, ...] = ()
     """The findings so far."""
     effort: Effort | None = None
@@ -105,7 +105,7 @@ class Pass(msgspec.Struct, frozen=True):
 
     name: str
     reason: str
-    """Why requests need it, in one line. `explain` prints it where the pass changed something."""
+    """Why requests need it, in one line. `explain` prints it if the pass changed something."""
     run: Callable[[Draft], Draft]
 
 
@@ -216,7 +216,7 @@ def _find_unstored(
     """
     turns = [number for number, message in enumerate(messages) if message.role == "assistant"]
     if turns and not target.restrictions.stores:
-        # Nothing is stored there, and the history is known here.
+        # The target stores nothing, but the history is known here.
         return messages, msgspec.structs.replace(
             state, previous_response_id=None, conversation=None, resume=False, store=False
         )
@@ -360,7 +360,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("drop_blanks", "some hosts refuse empty user messages", _drop_blanks),
     Pass("replace_media", "the model refuses pictures or files of this kind", _replace_media),
     Pass("place_thoughts", "thinking is refused behind that of another reply, or behind text", _place_thoughts),
-    Pass("tell_calls", "the model has no tools: they are left out, and calls are told as text", _tell_calls),
+    Pass("tell_calls", "the model has no tools: they are left out, and calls are sent as text", _tell_calls),
     Pass("add_called_tools", "a history with calls is refused without its tools", _add_called_tools),
     Pass("message_rules", "the host demands another order or form of messages", _apply_rules),
     Pass("check_settings", "the settings have to agree with the model's rule", _check_settings),

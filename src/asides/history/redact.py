@@ -43,7 +43,7 @@ def redact(
 
 
 def redact_thought(thought: Thought) -> Thought:
-    """Remove what is readable from a thought that is alone in its turn, as `redact` does."""
+    """Remove readable text from the only thought of a turn, like `redact`."""
     if not thought.text and not thought.seals:
         return thought
     redacted = _redact_part(thought, _find_textless_kinds(Message("assistant", (thought,))))
@@ -89,7 +89,7 @@ def _withhold(thought: Thought) -> Thought:
 
 def _redact_message(message: Message, keep: frozenset[Visible]) -> Message:
     kinds = _find_textless_kinds(message) if "sealed" in keep else frozenset[str]()
-    # What is kept is not looked at. A thought whose seals are removed is no longer the one that its provider made.
+    # Kept parts are not examined. A thought without its seals is no longer the one that its provider made.
     redacted = [_keep_part(part, keep) if _is_kept(part, keep) else _redact_part(part, kinds) for part in message.parts]
     if "sealed" not in keep:
         redacted = [part if part is None else _remove_seals(part) for part in redacted]
@@ -133,7 +133,7 @@ def _find_textless_kinds(message: Message) -> frozenset[str]:
         kinds.add("item")  # the provider has stored the text under the item's id
     seals = [seal for part in message.parts if isinstance(part, Thought) for seal in part.seals]
     if all(_is_opaque_detail(seal) for seal in seals if seal.kind == "reasoning_details"):
-        kinds.add("reasoning_details")  # they go back all together or not at all
+        kinds.add("reasoning_details")  # they are sent back together or not at all
     return frozenset(kinds)
 
 

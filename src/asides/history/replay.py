@@ -28,9 +28,9 @@ from asides.values.parts import Commentary, Part, Refusal, ServerTool, Text, Too
 from asides.values.thinking import ENVELOPES, SAVED_THOUGHT_FIELDS, Origin, Seal, Thought
 from asides.values.traits import HAS_WITHHELD, has_thoughts
 
-# Reasons why a part does not go back, used elsewhere too.
+# Reasons why a part is not sent back, also used elsewhere.
 BY_RULE = "replay rule: "
-"""The beginning of the reason where the replay rule decides; its `when` follows."""
+"""The start of the reason if the replay rule decides; its `when` follows."""
 NOT_SAVED = "its text, or that of a thought next to it, was not saved, and it cannot be sent back without"
 NOT_REPLAYABLE = "the reply broke off inside it, or the messages before it were changed"
 OTHER_DIALECT = "it was made in another dialect, or did not come as a block"
@@ -44,7 +44,7 @@ NOT_LED = "a turn that does not begin with its thinking goes back without it"
 NOT_THINKING = "a request that does not think cannot hold the thoughts of the current turn"
 
 UNKNOWN_HOST = Origin("unknown", "", "")
-"""The origin of a thought that any provider may have made."""
+"""The origin of a thought of unknown provider."""
 
 _DIGEST_SIZE = 12
 EMPTY_THOUGHT = "."
@@ -144,7 +144,7 @@ class _Replayer:
         return parts
 
     def _takes_refusals(self, message: Message) -> bool:
-        """Whether the host takes the refusals of a message back: its row says so, or the caller wrote them."""
+        """Whether the host accepts the refusals of a message: its row says so, or the caller wrote them."""
         quirks = self._target.quirks
         if quirks.returns_refusals:
             return True
@@ -189,7 +189,7 @@ class _Replayer:
     def _is_own_seal(self, seal: Seal) -> bool:
         origin = seal.origin
         if seal.value.startswith(ENVELOPES) and self._target.base_url == self._target.provider.base_url:
-            return False  # only the relay that made it can read it, and this is a provider's own address
+            return False  # only the relay that made it can read it, and this is the address of a provider
         # No origin: the seal came with an imported history; trust it (requirements, H6).
         if origin is None:
             return True
@@ -245,7 +245,7 @@ def _normalise_address(url: str) -> tuple[str, str, int | None, str]:
 
 
 def fit_thoughts(prompt: Prompt, notices: list[Notice], *, joins: bool, leads: bool) -> Prompt:
-    """Leave out thoughts that are refused where they are. `joins`: assistant messages in a row are one message.
+    """Drop thoughts that would be refused at their position. `joins`: assistant messages in a row are one message.
     `leads`: a message with thoughts begins with one.
     """
     if joins:
@@ -279,7 +279,7 @@ def add_stand_ins(prompt: Prompt, target: Target, notices: list[Notice]) -> Prom
     if all(map(is_, messages, prompt.messages)):
         return prompt
     if learned is not None:
-        # Hosts whose row says so always get it, without a notice.
+        # Hosts whose row demands it always get it, without a notice.
         notices.append(Notice("thinking_stand_in", "a stand-in was sent for thinking that is gone", "messages"))
     return msgspec.structs.replace(prompt, messages=messages)
 
@@ -328,7 +328,7 @@ def _drop_from(prompt: Prompt, numbers: Iterable[int], detail: str, notices: lis
 
 
 def _keep_filled(prompt: Prompt, messages: Sequence[Message]) -> Prompt:
-    """The prompt with these messages, without those of the model that were nothing but thinking."""
+    """The prompt with these messages, without assistant messages that had only thinking."""
     kept = tuple(message for message in messages if message.parts or message.role != "assistant")
     return msgspec.structs.replace(prompt, messages=kept)
 
@@ -362,7 +362,7 @@ def bind_prefix(prompt: Prompt) -> tuple[Prompt, str, frozenset[str]]:
 
 
 def _extend_digest(digest: bytes, message: Message) -> bytes:
-    """The digest of what was before and this message: what it says, without marks of a cache."""
+    """The digest of the prefix and this message: its content, without cache breakpoints."""
     said: tuple[object, ...] = (message.role, [_get_said(part) for part in message.parts])
     if message.role == "system" and message.effort is not None:
         said = (*said, message.effort)  # a message that changes the effort

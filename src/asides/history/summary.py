@@ -31,12 +31,12 @@ def build_summary_request(messages: Iterable[Message]) -> Prompt:
 
 
 def make_summary_message(summary: str) -> Message:
-    """The message that takes the place of what was summed up."""
+    """The message that replaces the summarized messages."""
     return user(f"{LABEL}\n\n{summary}")
 
 
 def has_words(messages: Iterable[Message]) -> bool:
-    """Whether there is anything to sum up."""
+    """Whether there is anything to summarize."""
     return any(True for _ in _describe_messages(messages))
 
 

@@ -32,7 +32,7 @@ CHARACTERS_PER_TOKEN = 4
 PICTURE_TOKENS = 1_600
 """The price of a picture of the largest size that is not scaled down, at the providers that publish it."""
 FILE_TOKENS = 3_000
-"""The price of a document of a few pages. Its size in bytes says little about it."""
+"""The price of a document of a few pages. It hardly depends on its size in bytes."""
 
 
 # --- thoughts -----------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class _Choices:
 
 
 def _unseal_turn(turn: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Drop the seals of a finished turn. A readable thought that had some stays, and does not go back."""
+    """Drop the seals of a finished turn. Their readable thoughts stay, but are not sent back."""
     return _reduce_parts(turn, _unseal) if find_traits(turn) & IS_BOUND else turn
 
 

@@ -21,7 +21,7 @@ from asides.values.traits import find_results, has_thoughts, list_calls
 CANCELLED = "The call was cancelled before it gave a result."
 """The error result of a call without a result. One text, so that a repaired history is the same everywhere."""
 
-# Hosts take ids of 40 characters at least.
+# All hosts accept ids of up to 40 characters.
 _MAX_STEM = 32
 
 
@@ -95,7 +95,7 @@ def has_only_results(message: Message) -> bool:
 
 
 def _interrupts(message: Message) -> bool:
-    """Whether the message says something to the model beside tool results: a loop of calls ends there."""
+    """Whether the message has content besides tool results: a loop of calls ends there."""
     return message.role != "assistant" and any(not isinstance(part, ToolResult) for part in message.parts)
 
 
@@ -114,7 +114,7 @@ def find_open_turn(messages: Sequence[Message]) -> int:
 
 
 def has_open_thoughts(messages: Sequence[Message]) -> bool:
-    """Whether a turn under way has thoughts that go back."""
+    """Whether an unfinished turn has thoughts that are sent back."""
     return any(map(has_thoughts, messages[find_open_turn(messages) :]))
 
 
@@ -132,7 +132,7 @@ def lacks_thinking(messages: Sequence[Message]) -> bool:
 
 
 def find_last_run(messages: Sequence[Message]) -> range:
-    """The assistant messages that only results follow; empty if something else was said after them."""
+    """The assistant messages followed only by results; empty if other content follows."""
     end = len(messages)
     while end and messages[end - 1].role != "assistant" and not _interrupts(messages[end - 1]):
         end -= 1
@@ -186,7 +186,7 @@ def is_paired(messages: Sequence[Message], *, joins: bool = False) -> bool:
 
 
 def make_missing_result(call: ToolCall) -> ToolResult:
-    """The error result of a call that has none."""
+    """The error result for a call without a result."""
     return ToolResult(call.id, CANCELLED, call.name, is_error=True)
 
 
@@ -384,7 +384,7 @@ class CallIds:
 
 
 UNNAMED = "unnamed_tool"
-"""The name of a call that has none: hosts refuse an empty one."""
+"""The name for a call without one: hosts refuse an empty name."""
 
 
 def name_calls(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -447,7 +447,7 @@ def _find_mark(part: _Document) -> MessageFormat | None:
     if kind in _BLOCKS or isinstance(part.get("source"), Mapping):
         return "anthropic"
     if kind == "thinking":
-        # One provider of chat completions puts a list of texts there.
+        # One chat completions provider puts a list of texts there.
         return "openai_chat" if isinstance(part.get("thinking"), (list, tuple)) else "anthropic"
     return None
 

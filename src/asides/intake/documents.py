@@ -50,7 +50,7 @@ def refuse_unwritable() -> Generator[None]:
             raise
         raise ConfigError(
             "the messages cannot be written as JSON. Look for a value of a type that JSON does not have, for "
-            "text with half a character (a lone surrogate), or for objects nested without end."
+            "text with a lone surrogate (half a character), or for objects nested without end."
         ) from None
 
 

@@ -35,7 +35,8 @@ def read_attachments(files: object) -> tuple[Part, ...]:
         files = (files,)
     if not isinstance(files, (list, tuple)):
         raise ConfigError(
-            f'files= is a list of files, not {describe_type(files)}. Write files=["a.png", Path("b.pdf"), Image(…)].'
+            f"files= must be a list of files, not {describe_type(files)}. "
+            'Write files=["a.png", Path("b.pdf"), Image(…)].'
         )
     from asides.values.attachments import read_attachment
 

@@ -34,7 +34,7 @@ class FoundReply(msgspec.Struct, frozen=True):
 
 
 def find_reply(obj: Any) -> FoundReply:
-    """The response in an object, a dict or a list of them. Raises ConfigError if there is none."""
+    """The response in an object, a dict or a list of them. Raises ConfigError if none is found."""
     if isinstance(obj, Message):
         raise ConfigError("this is a message of asides already. Use it as it is, or its .parts.")
     if isinstance(obj, (str, bytes, bytearray, memoryview)):
@@ -62,7 +62,7 @@ def _find_in(held: Held) -> FoundReply:
     if found is None and held.fields is not None:
         found = _wrap_message(held.fields)
     if found is None:
-        raise ConfigError(f"this is not what a model said. {_ADVICE}.")
+        raise ConfigError(f"this is not a reply of a model. {_ADVICE}.")
     if (count := list_choices(*found)) > 1:
         raise ConfigError(f"the response has {count} answers. Pass one of its choices or candidates.")
     return FoundReply(found[0], _encode(found[1]), held.turn)

@@ -174,7 +174,7 @@ def _read_content(content: object) -> list[Part]:
             raise ConfigError("the message is empty.")
         return [Text(content)]
     if not isinstance(content, list) or not content:
-        raise ConfigError(f"content is text or a list of parts, not {describe_type(content)}.")
+        raise ConfigError(f"content must be text or a list of parts, not {describe_type(content)}.")
     return [_read_part(part) for part in content]
 
 

@@ -117,7 +117,7 @@ def _check_format(path: Path, model: str) -> None:
             f"{model!r} is neither {' nor '.join(_EMBEDDED)} nor a GGUF file that can be read ({reason})."
         ) from None
     if start != _MAGIC:
-        raise UnknownModel(f"{model!r} is no model for llama.cpp: the file does not begin as GGUF does.")
+        raise UnknownModel(f"{model!r} is not a GGUF file, so llama.cpp cannot load it.")
 
 
 # --- the process ------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def _send_settings(process: subprocess.Popen[bytes], settings: ServerSettings, k
     path = [folder or str(Path.cwd()) for folder in sys.path]
     line = json.dumps({**settings._asdict(), "key": key, "engine": ENGINE, "path": path})
     if process.stdin is not None:
-        with suppress(BrokenPipeError):  # It has ended already; its output says why.
+        with suppress(BrokenPipeError):  # It has ended already; its output has the reason.
             process.stdin.write(line.encode() + b"\n")
             process.stdin.flush()
 

@@ -12,7 +12,7 @@ from asides.providers.credentials import AwsCredentials
 from asides.providers.find import DEFAULT_PORTS
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
-# Proxies and HTTP libraries may change other headers on the way.
+# Proxies and HTTP libraries may change other headers in transit.
 _SIGNED_HEADERS = ("content-type",)
 
 

@@ -1,4 +1,4 @@
-"""The providers that answer batches later at a lower price, and what they say about them: forms, limits, times.
+"""The providers with batches (later answers at a lower price) and their facts: forms, limits, times.
 
 Each fact has its date and its source.
 """
@@ -18,7 +18,7 @@ VendorForm: TypeAlias = Literal["files", "messages", "contents"]
 
 
 class BatchFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider says about its batches."""
+    """Facts about a provider's batches."""
 
     form: VendorForm
     dialects: tuple[str, ...]
@@ -88,7 +88,7 @@ _BY_PROVIDER = {
 
 
 def find_batch_facts(target: Target) -> BatchFacts | None:
-    """The facts about the batches of a target; None if it has none that are known, or not in its dialect."""
+    """The facts about the batches of a target; None if unknown, or not in its dialect."""
     facts = _BY_PROVIDER.get(target.provider.name)
     return facts if facts is not None and target.dialect in facts.dialects else None
 

@@ -16,7 +16,7 @@ from asides.providers.find import is_own_address
 from asides.providers.provider import Provider
 from asides.providers.quirks import Cloud
 
-# The variables that only somebody who uses the cloud sets, or that the cloud sets on its own machines.
+# Variables that are set only by users of the cloud, or by the cloud on its own machines.
 _VARIABLES: dict[Cloud, tuple[str, ...]] = {
     "aws": (
         "AWS_PROFILE",
@@ -53,21 +53,21 @@ _FOLDERS: dict[Cloud, tuple[str, str]] = {
     "google-cloud": ("CLOUDSDK_CONFIG", "application_default_credentials.json"),
     "azure-ad": ("AZURE_CONFIG_DIR", "azureProfile.json"),
 }
-# What the firmware of a cloud's machines says. Each name is a file of the folder below.
+# Firmware strings of a cloud's machines. Each name is a file of the folder below.
 _FIRMWARE = "/sys/class/dmi/id"
 _MACHINES: dict[Cloud, tuple[str, str]] = {
     "aws": ("sys_vendor", "Amazon EC2"),
     "google-cloud": ("product_name", "Google"),
     "azure-ad": ("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77"),
 }
-# The variables by which their users forbid a look at the metadata server.
+# The variables that disable the metadata server.
 _SWITCHES: dict[Cloud, str] = {"aws": "AWS_EC2_METADATA_DISABLED", "google-cloud": "NO_GCE_CHECK"}
 _AWS_SECTION = r"\s*\[\s*(?:profile\s+)?(?P<name>[^\]]+?)\s*\]"
 _AWS_REGION = r"\s?region\s*=\s*(?P<region>[\w-]+)\s*(?:[#;].*)?"
 
 
 def has_cloud_hint(cloud: Cloud, environ: Mapping[str, str]) -> bool:
-    """Whether the library of this cloud is worth asking."""
+    """Whether the library of this cloud is likely to find credentials."""
     is_hosted = is_cloud_machine(cloud) and environ.get(_SWITCHES.get(cloud, ""), "").strip().lower() != "true"
     if is_hosted or any(environ.get(name, "").strip() for name in _VARIABLES[cloud]):
         return True

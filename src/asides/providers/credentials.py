@@ -24,12 +24,12 @@ _JWT = r"eyJ[\w-]+\.[\w-]+\.[\w-]*"
 
 
 def fingerprint_account(key: str) -> str:
-    """Twelve hexadecimal digits that tell the accounts of keys apart. Many keys share each, so none can be guessed."""
+    """Twelve hexadecimal digits that distinguish the accounts of keys. Many keys share each, so none can be guessed."""
     return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=6, person=b"asides account").hexdigest()
 
 
 class Secret:
-    """A key that only `reveal()` shows."""
+    """A key that only `reveal()` returns."""
 
     __slots__ = ("_value",)
 
@@ -47,11 +47,11 @@ class Secret:
 
     @property
     def account(self) -> str:
-        """A fingerprint of the account, to tell accounts apart; "" where it is not known. No key follows from it."""
+        """A fingerprint that distinguishes accounts; "" where it is not known. The key cannot be derived from it."""
         return fingerprint_account(self._value)
 
     def list_secrets(self) -> list[str]:
-        """Everything of it that nothing may show."""
+        """All its secret values, which must never be shown."""
         return [self._value]
 
     def __eq__(self, other: object) -> bool:
@@ -141,7 +141,7 @@ class KeySource(Secret):
         self.cloud: Cloud = cloud
         self.base_url = base_url
         self.is_required = is_required
-        """Whether a cloud without credentials is an error; else requests go out without any."""
+        """Whether missing cloud credentials are an error; else requests are sent without any."""
         self.current: Secret | None = None
         """The key of this attempt."""
         self.refusal: ProviderError | None = None
@@ -162,7 +162,7 @@ class KeySource(Secret):
 
     @property
     def account(self) -> str:
-        """Not known: the keys of one account change with time."""
+        """Unknown: the keys of one account change over time."""
         return ""
 
     def reveal(self) -> str:
@@ -193,7 +193,7 @@ class KeySource(Secret):
     def _read(self, value: object) -> Secret:
         text = value.reveal() if isinstance(value, Secret) else value
         if not isinstance(text, str):
-            raise ConfigError(f"the function in api_key= returned {type(value).__name__} and no text.")
+            raise ConfigError(f"the function in api_key= returned {type(value).__name__}, not text.")
         if not text.strip():
             raise ConfigError(
                 f"the function in api_key= returned an empty key for {self.provider.name}. Return the key, or "
@@ -253,7 +253,7 @@ def find_key(
 
 
 def name_cloud(provider: Provider) -> Cloud:
-    """The cloud whose credentials the provider takes where it has no key."""
+    """The cloud whose credentials the provider accepts instead of a key."""
     return "aws" if provider.signing == "aws" else provider.cloud
 
 
@@ -270,9 +270,9 @@ def report_missing_key(provider: Provider, *ways: str) -> MissingKey:
     return MissingKey(provider.title or provider.name, (*provider.key_env, *together), name=provider.name, ways=ways)
 
 
-# The key file of each configuration folder. Paths alone: what the file holds is read anew for each call.
+# The key file of each configuration folder. Only paths: the content is read again for each call.
 _KEY_FILES: dict[tuple[str, ...], str] = {}
-_MOST_KEY_FILES = 64
+_MAX_KEY_FILES = 64
 KEY_FILE = "keys.json"
 
 
@@ -282,7 +282,7 @@ def _find_key_file(environ: Mapping[str, str]) -> str | None:
     path = _KEY_FILES.get(place)
     if path is None:
         folder = find_config_folder(environ)
-        if len(_KEY_FILES) >= _MOST_KEY_FILES:
+        if len(_KEY_FILES) >= _MAX_KEY_FILES:
             _KEY_FILES.clear()
         path = _KEY_FILES[place] = "" if folder is None else str(folder / KEY_FILE)
     return path if path and os.path.lexists(path) else None
@@ -322,7 +322,7 @@ def read_key(value: str, provider: Provider, where: str) -> Secret:
             f"the API key for {provider.name} (from {where}) holds a blank, a line break or a character that "
             "no key has. Copy it again."
         )
-    # A token of Azure AD is a JWT, and a key of Azure is none: it has no dots.
+    # A token of Azure AD is a JWT; an Azure key is not, since it has no dots.
     return BearerToken(key) if provider.cloud == "azure-ad" and re.fullmatch(_JWT, key) else Secret(key)
 
 
@@ -336,7 +336,7 @@ def is_loopback(url: str) -> bool:
             return True
         address = ip_address(host)
     except ValueError:
-        return False  # A name such as 127.evil.com is anyone's.
+        return False  # A name such as 127.evil.com can belong to anyone.
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
 

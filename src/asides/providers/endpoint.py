@@ -87,7 +87,7 @@ def choose_endpoint(target: Target, call: EndpointRequest) -> Choice:
     if not row.chooses:
         if row.dialect == CHAT and call.enabled and RESPONSES in available:
             return Choice(RESPONSES, "openai_responses_enabled is set", tuple(notices))
-        return Choice(row.dialect, "the row names it" if row.host else "", tuple(notices))
+        return Choice(row.dialect, "set in the provider row" if row.host else "", tuple(notices))
     return _choose_by_default(target, call, only_responses, tuple(notices))
 
 
@@ -96,20 +96,22 @@ def _find_apart(row: Provider, only: str, asked: str | None) -> Choice | None:
     spoken = {name.rpartition("_")[2]: name for name in (row.dialect, *(variant.dialect for variant in row.also))}
     others = {end: name for end, name in spoken.items() if end not in _DIALECTS}
     if only in others:
-        return Choice(others[only], "" if others[only] == row.dialect else "the model exists only there")
+        return Choice(others[only], "" if others[only] == row.dialect else "the model exists only at this endpoint")
     named = (asked or "").strip().lower()
-    return Choice(others[named], "the caller named it") if named in others else None
+    return Choice(others[named], "chosen by the caller") if named in others else None
 
 
 def _use_named(named: str, available: set[str], target: Target) -> Choice:
     if named not in available:
-        raise ConfigError(f"{target.provider.name} is not known to speak {named}; leave endpoint= out, or write a row.")
+        raise ConfigError(
+            f"{target.provider.name} is not known to speak {named}; leave endpoint= out, or add a provider row."
+        )
     _refuse_chat(named, target)
-    return Choice(named, "the caller named it")
+    return Choice(named, "chosen by the caller")
 
 
 def _refuse_chat(named: str, target: Target) -> None:
-    # Another server at another address may translate.
+    # A server at another address may translate.
     if named == CHAT and target.rule.endpoint == "responses" and is_canonical(target):
         raise ConfigError(
             f"{target.provider.name}:{target.model} exists only on the Responses endpoint. Leave the endpoint "
@@ -121,22 +123,24 @@ def _choose_by_default(
     target: Target, call: EndpointRequest, only_responses: bool, notices: tuple[Notice, ...]
 ) -> Choice:
     if only_responses:
-        return Choice(RESPONSES, "the model exists only there", notices)
+        return Choice(RESPONSES, "the model exists only at this endpoint", notices)
     if call.stateful:
-        return Choice(RESPONSES, "the provider stores conversations only there", notices)
+        return Choice(RESPONSES, "the provider stores conversations only at this endpoint", notices)
     canonical = is_canonical(target)
     if call.enabled and not canonical:
         return Choice(RESPONSES, "openai_responses_enabled is set", notices)
     if canonical and call.enabled is not False:
         if call.thinking:
-            return Choice(RESPONSES, "thinking is asked for, and only there it comes back", notices)
+            return Choice(RESPONSES, "thinking was requested, and only this endpoint returns it", notices)
         if target.rule.thinking in ("always", "optional"):
-            return Choice(RESPONSES, "the model thinks, and only there it keeps its thoughts between turns", notices)
+            return Choice(
+                RESPONSES, "the model thinks, and only this endpoint keeps its thoughts between turns", notices
+            )
         if call.tools and target.rule.tools_need_off:
-            return Choice(RESPONSES, "the model takes tools only there", notices)
+            return Choice(RESPONSES, "the model accepts tools only at this endpoint", notices)
         return Choice(CHAT, "nothing here needs Responses", notices)
     if call.tools and call.thinking and call.enabled is not False and target.rule.tools_while_thinking is not True:
-        return Choice(RESPONSES, "the model takes tools while it thinks only there", notices)
+        return Choice(RESPONSES, "the model accepts tools while it thinks only at this endpoint", notices)
     why = "the address is not the provider's own" if not canonical else "openai_responses_enabled is false"
     return Choice(CHAT, why, notices)
 
@@ -146,7 +150,7 @@ def is_canonical(target: Target) -> bool:
     address of a row of ours leaves open what the server there has.
     """
     if target.launches:
-        return True  # The stage stands in for the provider.
+        return True  # The stage replaces the provider.
     if target.foreign:
         return False
     row = target.provider

@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 
 DEPTH = 20
-"""So many levels are opened, objects and texts alike: wrappers inside each other have two or three levels each."""
+"""Maximum nesting of objects and texts: nested wrappers have two or three levels each."""
 PAGE = "page"
 """The code of a message without text: a web page, as proxies and load balancers send."""
-_MOST_MESSAGES = 16
-_MOST_ITEMS = 8
-_MOST_OBJECTS = 3
-"""Of one text so many objects are read."""
+_MAX_MESSAGES = 16
+_MAX_ITEMS = 8
+_MAX_OBJECTS = 3
+"""Maximum number of objects read from one text."""
 _LONGEST_BODY = 64 * 1024
 _LONGEST_REPR = 16 * 1024
 _LONGEST_TEXT = 5000
@@ -40,7 +40,7 @@ _CODES = ("code", "type", "error_code", "errorcode", "status", "reason", "provid
 
 
 class ErrorMessage(msgspec.Struct, frozen=True):
-    """One message of a server, with what stands beside it. Its repr shows no text: a server may quote the request."""
+    """One message of a server, with its neighbouring fields. Its repr shows no text: a server may quote the request."""
 
     text: str
     code: str = ""
@@ -62,7 +62,7 @@ def list_error_messages(body: bytes | str, message: str = "", code: str = "") ->
     unique: dict[str, ErrorMessage] = {}
     for each in found:
         known = unique.get(each.text)
-        # The same text once more, with its code this time.
+        # The same text again, but with its code.
         if known is None or (each.code and not known.code):
             unique[each.text] = each
     return list(unique.values())
@@ -106,12 +106,12 @@ def _is_reply_event(line: str) -> bool:
 
 
 def _read(value: Any, code: str, param: str, depth: int, found: list[ErrorMessage]) -> None:
-    if len(found) >= _MOST_MESSAGES or depth > DEPTH:
+    if len(found) >= _MAX_MESSAGES or depth > DEPTH:
         return
     if isinstance(value, str):
         _read_text(value, code, param, depth, found)
     elif isinstance(value, (list, tuple)):
-        for item in value[:_MOST_ITEMS]:
+        for item in value[:_MAX_ITEMS]:
             _read(item, code, param, depth, found)
     elif isinstance(value, dict):
         _read_object({str(name).lower(): inner for name, inner in value.items()}, code, param, depth, found)
@@ -123,7 +123,7 @@ def _read_object(fields: Mapping[str, Any], code: str, param: str, depth: int, f
     named = fields.get("param")
     if isinstance(named, str) and named:
         if named.count(" ") >= 2:
-            _read_text(named, code, "", depth + 1, found)  # MiMo says there what is wrong
+            _read_text(named, code, "", depth + 1, found)  # MiMo describes the problem there
         else:
             param = named[:200]
     for name in _WORDS:
@@ -154,7 +154,7 @@ def _read_place(fields: Mapping[str, Any]) -> str:
     place = fields.get("loc") or fields.get("path")
     if not isinstance(place, (list, tuple)):
         return ""
-    names = [str(name) for name in place[:_MOST_ITEMS] if isinstance(name, (str, int))]
+    names = [str(name) for name in place[:_MAX_ITEMS] if isinstance(name, (str, int))]
     return ".".join(names[1:] if names[:1] == ["body"] else names)[:200]
 
 
@@ -169,8 +169,8 @@ _MARK = r"\\.|[\"'{}\[\]]"
 _DEEPEST = 40
 _ESCAPE = r"\\(?:u([0-9a-fA-F]{4})|(.))"
 _PLAIN_ESCAPES = {"n": "\n", "r": " ", "t": " "}
-_MOST_ESCAPED = 3
-"""So often a text may have been escaped: by JSON in JSON, and by Python's repr."""
+_MAX_ESCAPED = 3
+"""Maximum levels of escaping: JSON in JSON, and Python's repr."""
 # In an object that was cut off.
 _FIELD = (
     r"[\"'](?:message|msg|raw|detail|error)[\"']\s{0,4}:\s{0,4}"
@@ -181,7 +181,7 @@ _NAME_FIELD = r"[\"'](code|param)[\"']\s{0,4}:\s{0,4}[\"']([\w.\[\]*-]{1,80})[\"
 
 def _read_text(text: str, code: str, param: str, depth: int, found: list[ErrorMessage]) -> None:
     text = text.strip()
-    if not text or len(found) >= _MOST_MESSAGES:
+    if not text or len(found) >= _MAX_MESSAGES:
         return
     if re.match(_PAGE, text):
         found.append(ErrorMessage("", PAGE, "", depth))
@@ -190,7 +190,7 @@ def _read_text(text: str, code: str, param: str, depth: int, found: list[ErrorMe
     elif isinstance(inner := _parse(text), (dict, list, str)):
         _read(inner, code, param, depth + 1, found)
     elif string := re.match(_STRING, text):
-        # JSON in quotes that nobody escaped is read as it is: its own escapes belong to it.
+        # Quoted JSON that was not escaped is parsed as it is: the escapes are its own.
         inside = string[2].strip()
         _read_text(inside if _parse(inside) is not None else _unescape(inside), code, param, depth + 1, found)
     else:
@@ -200,13 +200,13 @@ def _read_text(text: str, code: str, param: str, depth: int, found: list[ErrorMe
             _read_text(text[after + len(_BEDROCK) :], code, param, depth + 1, found)
         else:
             rest = _shorten(text if first is None else _read_objects(text, code, param, depth, found))
-            # A document that was cut off, and has no words in it, may be a reply.
+            # A document that was cut off and has no message may be a reply.
             if rest and rest[0] != "{":
                 found.append(ErrorMessage(rest, code, param, depth))
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON; None if it is none."""
+    """Parse JSON; None if it is invalid."""
     if text[0] not in '{["':
         return None
     try:
@@ -219,7 +219,7 @@ def _read_objects(text: str, code: str, param: str, depth: int, found: list[Erro
     """Read the objects inside a text. Returns the text without them."""
     rest: list[str] = []
     end = 0
-    for _ in range(_MOST_OBJECTS):
+    for _ in range(_MAX_OBJECTS):
         start = re.compile(_OBJECT).search(text, end)
         if start is None:
             break
@@ -235,7 +235,7 @@ def _read_objects(text: str, code: str, param: str, depth: int, found: list[Erro
 def _read_one_object(text: str, start: int, code: str, param: str, depth: int, found: list[ErrorMessage]) -> int:
     """Read the object that begins here. Returns where it ends."""
     source = text[start:]
-    for level in range(_MOST_ESCAPED + 1):
+    for level in range(_MAX_ESCAPED + 1):
         end = _find_end(source)
         value = _parse_object(source[:end])
         if value is not None:
@@ -246,7 +246,7 @@ def _read_one_object(text: str, start: int, code: str, param: str, depth: int, f
         source = _unescape(source)
     source = text[start:]
     named = {match[1]: match[2] for match in re.finditer(_NAME_FIELD, source)}
-    fields = [match[1] or match[2] for match, _ in zip(re.finditer(_FIELD, source), range(_MOST_OBJECTS), strict=False)]
+    fields = [match[1] or match[2] for match, _ in zip(re.finditer(_FIELD, source), range(_MAX_OBJECTS), strict=False)]
     for field in fields:
         _read_text(_unescape(field), named.get("code", code), named.get("param", param), depth + 1, found)
     return len(text) if fields else start + 1
@@ -286,7 +286,7 @@ def _parse_object(text: str) -> Any:
     from ast import literal_eval
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about escapes that are none
+        warnings.simplefilter("ignore")  # about invalid escapes
         try:
             return literal_eval(text)
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):

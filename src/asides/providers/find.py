@@ -33,7 +33,7 @@ Query = tuple[tuple[str, str], ...]
 
 
 def _refuse_address(problem: str) -> ConfigError:
-    """The error of a provider whose configured address is missing, or no address."""
+    """The error of a provider whose configured address is missing or invalid."""
     error = ConfigError(problem)
     error.concerns_address = True
     return error
@@ -118,16 +118,16 @@ def _index_our_rows() -> dict[str, Provider]:
 
 
 def find_row(name: str, rows: Sequence[Provider]) -> Provider | None:
-    """The row with this name or alias; None where there is none."""
+    """The row with this name or alias, or None."""
     key = normalise_name(name)
     if not key:
         return None
     return (_index_rows(rows).get(key) if rows else None) or _index_our_rows().get(key)
 
 
-# The rows of settings are the same for many calls. Stored with them, so that no other object takes their id.
+# Rows of settings are shared by many calls. Stored with the index, so that their ids are not reused.
 _INDEXES: dict[int, tuple[Sequence[Provider], dict[str, Provider]]] = {}
-_MOST_INDEXES = 64
+_MAX_INDEXES = 64
 
 
 def _index_rows(rows: Sequence[Provider]) -> dict[str, Provider]:
@@ -139,8 +139,8 @@ def _index_rows(rows: Sequence[Provider]) -> dict[str, Provider]:
             for key in list_names(row):
                 index.setdefault(key, row)
         if not isinstance(rows, tuple):
-            return index  # It may change.
-        if len(_INDEXES) >= _MOST_INDEXES:
+            return index  # The mapping may change.
+        if len(_INDEXES) >= _MAX_INDEXES:
             _INDEXES.clear()
         known = _INDEXES[id(rows)] = (rows, index)
     return known[1]
@@ -272,7 +272,7 @@ def _normalise_url(url: str, provider: Provider) -> tuple[str, Query]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise _refuse_address(f"the base_url of {provider.name} does not read; write https://host/path.") from None
+        raise _refuse_address(f"the base_url of {provider.name} cannot be parsed; write https://host/path.") from None
     if parts.scheme.lower() not in DEFAULT_PORTS or not parts.hostname:
         raise _refuse_address(f"the base_url of {provider.name} is not an http(s) URL; write https://host/path.")
     if parts.username is not None or parts.password is not None:
@@ -306,7 +306,7 @@ def quote_model(model: str, safe: str = "") -> str:
     """The name of a model as a part of an address. Raises UnknownModel for one that leads to another address: HTTP
     libraries resolve `..` in a path, and the key would go along."""
     if not {".", ".."}.isdisjoint(model.split("/")):
-        raise UnknownModel(f"{model[:200]!r} is the name of no model: it has '.' or '..' as a part of a path.")
+        raise UnknownModel(f"{model[:200]!r} is not a valid model name: it has '.' or '..' as a path segment.")
     return quote(model, safe=safe)
 
 
@@ -339,22 +339,22 @@ def _matches_host(given: str, own: str) -> bool:
         return given.endswith(own) and all(given.removesuffix(own).split("."))
     if "$" not in own:
         return given == own
-    # "$REGION" stands for one part of a host name.
+    # "$REGION" matches one label of a host name.
     pattern = "[^.]+".join(map(re.escape, re.split(_VARIABLE, own)[::2]))
     return re.fullmatch(pattern, given) is not None
 
 
-# Rows and rules for foreign addresses, each made once. Stored with their sources, so that no other object takes an id.
+# Rows and rules for foreign addresses, each made once. Stored with their sources, so that ids are not reused.
 _FOREIGN_ROWS: dict[int, tuple[Provider, Provider]] = {}
 _FOREIGN_RULES: dict[tuple[int, ...], tuple[tuple[ModelRule, ...], ModelRule]] = {}
-_MOST_FOREIGN = 1024
+_MAX_FOREIGN = 1024
 
 
 def adapt_to_foreign_address(row: Provider) -> Provider:
     """The row for a server at an address that is not the provider's own.
 
-    The row still decides how to ask. How replies are read, and when thoughts go back, is as with a server of which
-    nothing is known, in every dialect of the row: "this host never inlines" is a fact about the provider's own host.
+    The row still decides how to ask. Reading replies and sending thoughts back works as for an unknown server, in every
+    dialect of the row: "this host never inlines" is a fact about the provider's own host.
     """
     known = _FOREIGN_ROWS.get(id(row))
     if known is None:
@@ -373,9 +373,9 @@ def adapt_to_foreign_address(row: Provider) -> Provider:
             replay=plain.replay,
             also=also,
             max_tools=plain.max_tools,
-            prices="",  # nobody knows what another server asks for
+            prices="",  # the prices of another server are unknown
         )
-        if len(_FOREIGN_ROWS) >= _MOST_FOREIGN:
+        if len(_FOREIGN_ROWS) >= _MAX_FOREIGN:
             _FOREIGN_ROWS.clear()
         known = _FOREIGN_ROWS[id(row)] = (row, adapted)
     return known[1]
@@ -398,8 +398,8 @@ _KEEPS_THINKING = frozenset({"clear_thinking", "preserve_thinking"})
 
 
 def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
-    """The rule of a model. At a foreign address the model's facts stay; what its content may look like, and a model
-    that the row does not know, are as with a server of which nothing is known."""
+    """The rule of a model. At a foreign address the model's facts stay; the form of its content, and models missing
+    from the row, are treated as for an unknown server."""
     rule = row.rule(model)
     if not foreign:
         return rule
@@ -418,7 +418,7 @@ def find_rule(row: Provider, model: str, *, foreign: bool) -> ModelRule:
                 starts_inside=rule.starts_inside or plain.starts_inside,
                 thinks_though_off=rule.thinks_though_off or plain.thinks_though_off,
             )
-        if len(_FOREIGN_RULES) >= _MOST_FOREIGN:
+        if len(_FOREIGN_RULES) >= _MAX_FOREIGN:
             _FOREIGN_RULES.clear()
         known = _FOREIGN_RULES[key] = (sources, merged)
     return known[1]

@@ -1,6 +1,6 @@
 """The key file: `keys.json` in the user's configuration folder, one key for each provider. Read-only here.
 
-Nobody but its owner may read or write the file; else it is refused, as ssh does. No error shows what it holds.
+Only its owner may read or write the file; otherwise it is refused, as by ssh. Errors never show its content.
 `locate_key` says where the key of a provider comes from.
 """
 
@@ -61,23 +61,23 @@ def read_key_file(path: str | os.PathLike[str]) -> KeyFile:
     try:
         return msgspec.json.decode(content, type=KeyFile)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # What the parser says may quote the content.
+        # The parser's message may quote the content.
         raise ConfigError(
-            f'the key file {place} does not read: it is JSON such as {{"keys": {{"PROVIDER": "KEY"}}}}. Correct '
+            f'the key file {place} is not valid: it must be JSON such as {{"keys": {{"PROVIDER": "KEY"}}}}. Correct '
             "it, or delete it and store the keys again with `asides keys set`."
         ) from None
 
 
 def check_privacy(path: Path, status: os.stat_result) -> None:
-    """Raise a ConfigError if others may read or write the file, or if it belongs to somebody else. Windows does not
-    say: there the folder of a user is private.
+    """Raise a ConfigError if others may read or write the file, or if it belongs to another user. Not checked on
+    Windows, where a user's folder is private.
     """
     if os.name != "posix":
         return
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigError(f"others may read or write the key file {path}, so it is not read. Run chmod 600 {path}")
     user = os.geteuid()
-    # The administrator may read everything, and what belongs to the administrator is as safe as the machine.
+    # The administrator can read everything anyway, so their files are as safe as the machine.
     if user and status.st_uid not in (user, 0):
         raise ConfigError(f"the key file {path} belongs to another user, so it is not read. Run chown it.")
 

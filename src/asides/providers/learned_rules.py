@@ -38,12 +38,12 @@ REPLAY_WHEN = "replay"
 DIALECT = "dialect"
 """The name of a change to another dialect of the same row."""
 
-_MOST_PLACES = 1024
-_MOST_FACTS = 64
-_MOST_REFUSED = 1024
+_MAX_PLACES = 1024
+_MAX_FACTS = 64
+_MAX_REFUSED = 1024
 
 MEMORY: OrderedDict[tuple[str, str], tuple[Learned, ...]] = OrderedDict()
-"""The facts of the process, for each address and account."""
+"""Facts learned by this process, by address and account."""
 
 
 def remember(learned: Learned) -> None:
@@ -51,14 +51,14 @@ def remember(learned: Learned) -> None:
     place = (learned.endpoint, learned.account)
     known = [fact for fact in MEMORY.get(place, ()) if fact != learned]
     if learned.refused and not learned.changes:
-        # Many histories give many digests: they share one fact, so that they do not push out others.
+        # Digests of many histories share one fact, so that they do not evict other facts.
         same = [fact for fact in known if not fact.changes and _is_about_same(fact, learned)]
         digests = dict.fromkeys(digest for fact in (*same, learned) for digest in fact.refused)
-        learned = msgspec.structs.replace(learned, refused=tuple(digests)[-_MOST_REFUSED:])
+        learned = msgspec.structs.replace(learned, refused=tuple(digests)[-_MAX_REFUSED:])
         known = [fact for fact in known if fact not in same]
-    MEMORY[place] = (*known, learned)[-_MOST_FACTS:]
+    MEMORY[place] = (*known, learned)[-_MAX_FACTS:]
     MEMORY.move_to_end(place)
-    while len(MEMORY) > _MOST_PLACES:
+    while len(MEMORY) > _MAX_PLACES:
         MEMORY.popitem(last=False)
 
 

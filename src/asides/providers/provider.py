@@ -60,20 +60,20 @@ LAUNCH_URL = "http://started-on-demand.localhost"
 
 
 class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The facts of the models that match a pattern. The first matching rule counts."""
+    """Facts about the models that match a pattern. The first matching rule counts."""
 
     models: str = "*"
     """A glob over the model name, in lower case."""
     thinking: Literal["always", "optional", "never", "unknown"] = "unknown"
     """always: thinking cannot be turned off; never: the model does not think."""
     default: Literal["on", "off"] | None = None
-    """Whether it thinks when the request does not say."""
+    """Whether it thinks by default."""
     kind: ThoughtKind = "raw"
     """The form in which a reply shows its thinking."""
     efforts: tuple[Effort, ...] | None = None
     """The efforts it accepts; None = not known, () = none."""
     effort_map: tuple[tuple[Effort, Effort], ...] = ()
-    """Efforts that the provider maps otherwise than to the nearest: (asked, sent)."""
+    """Efforts that the provider does not map to the nearest one: (asked, sent)."""
     max_effort_while_off: Effort | None = None
     """The highest effort beside thinking that is off, or only between tools; None = any."""
     off_as_effort: bool = True
@@ -91,8 +91,8 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     forced_tools: bool | Literal["required", "never"] = True
     """Whether it takes a forced tool_choice while thinking. "required": but no tool's name; "never": nor while off."""
     tools: bool | Literal["native"] = True
-    """Whether it takes tools. "native": only those of its provider. Others are left out of its requests, and calls of
-    a history are told in the words of the user."""
+    """Whether it accepts tools. "native": only those of its provider. Other tools are left out of its requests, and
+    calls in a history are sent as user text."""
     tools_while_thinking: bool | Literal["off"] = True
     """Whether it accepts tools while thinking, in the dialect of its row. "off": only with thinking turned off."""
     tools_need_off: bool = False
@@ -122,7 +122,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     prefix_bound_since: str = ""
     """The day from which on new accounts have that checked; "" = every account."""
     reads: tuple[str, ...] = ()
-    """Other models, as globs, whose seals it reads."""
+    """Globs of other models whose seals it can read."""
     account_bound: bool | None = None
     """Whether its seals are valid only in the account that made them; None = as the host."""
     prefill: Literal["yes", "without_thinking", "never"] = "yes"
@@ -146,9 +146,9 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_output: int | None = None
     """The output limit in tokens, thinking included; None = not known."""
     context: int | None = None
-    """The most tokens of a request and its reply together; None = not known."""
+    """Maximum tokens of a request and its reply together; None = not known."""
     input_limit: int | None = None
-    """The most input tokens of a request; None = not known."""
+    """Maximum input tokens of a request; None = not known."""
     starts_inside: bool | Literal["auto"] = False
     """Whether its chat template opens the thinking tag. "auto": it may, so content waits for a tag or the end."""
     thinks_though_off: bool = False
@@ -165,7 +165,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     named_in: Literal["model", "agent"] = "model"
     """The field of a request that names it, in a dialect that has agents too."""
     fields: tuple[tuple[str, str | bool], ...] = ()
-    """Request fields besides the host's that make the host send thinking apart, or read that of earlier turns."""
+    """Request fields besides the host's that make it send thinking separately, or read that of earlier turns."""
     tool_stream: bool = False
     """A streamed request with tools asks with `tool_stream` for calls as they are written; else each comes whole."""
     signed_calls: bool = False
@@ -176,7 +176,7 @@ class ModelRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     system_role: SystemRole | None = None
     replay_as: ReplayAs | None = None
     empty_thinking: EmptyThinking | None = None
-    """How a turn with calls carries thinking that is gone, where it differs from the host."""
+    """How a turn with calls replaces lost thinking, where it differs from the host."""
     message_rules: tuple[MessageRule, ...] = ()
     """What its chat template demands of messages, besides the host."""
     stream_only: StreamOnly = False
@@ -221,7 +221,7 @@ _ANY_MODEL = ModelRule()
 _FOUND: dict[tuple[int, str], tuple[tuple[ModelRule, ...], ModelRule]] = {}
 _FOUND_REPLAY: dict[tuple[int, str], tuple[tuple[ReplayRule, ...], ReplayRule]] = {}
 _ANY_REPLAY = ReplayRule()
-_MOST_FOUND = 4096
+_MAX_FOUND = 4096
 
 
 class ModelVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -283,7 +283,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     chooses: bool = False
     """Each call chooses its dialect (providers/endpoint.py)."""
     max_tools: int | None = None
-    """The most tools that the provider documents for one request; None: no documented limit."""
+    """The documented maximum of tools in one request; None: no documented limit."""
     own_hosts: tuple[str, ...] = ()
     """The provider's own hosts besides that of `base_url`; a leading dot means all subdomains."""
     host: str = ""
@@ -299,7 +299,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         path = _OWN_PATHS.get(self.dialect)
         if path is not None and self.quirks.path == _CHAT_PATH:
-            # The row says nothing about it, so that the dialect does.
+            # Unset in the row: the dialect decides.
             msgspec.structs.force_setattr(self, "quirks", msgspec.structs.replace(self.quirks, path=path))
 
     def __repr__(self) -> str:  # Its query and its headers may hold keys.
@@ -325,9 +325,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if known is None:
             name = _find_base(model.lower())
             found = next((rule for rule in self.models if fits_glob(name, rule.models)), _ANY_MODEL)
-            if len(_FOUND) >= _MOST_FOUND:
+            if len(_FOUND) >= _MAX_FOUND:
                 _FOUND.clear()
-            # Stored with the rules, so that no other tuple can take their id.
+            # Stored with the rules, so that their id is not reused.
             known = _FOUND[key] = (self.models, found)
         return known[1]
 
@@ -338,7 +338,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if known is None:
             name = _find_base(model.lower())
             found = next((rule for rule in self.replay if fits_glob(name, rule.models)), _ANY_REPLAY)
-            if len(_FOUND_REPLAY) >= _MOST_FOUND:
+            if len(_FOUND_REPLAY) >= _MAX_FOUND:
                 _FOUND_REPLAY.clear()
             known = _FOUND_REPLAY[key] = (self.replay, found)
         return known[1]

@@ -69,7 +69,7 @@ _FILTER = r"(?i)content.?(filter|management|policy)|responsibleai|safety system|
 _REFUSED_INSIDE = r"(?i)status code: 4(?:00|22)\b|\bcode\W{1,4}1214\b|messages (?:parameter is illegal|参数非法)"
 _POLICY = r"\w+_policy(?:_violation)?"
 _WRONG_KEY = r"(?i)api[_ ]key.{0,12}(invalid|not valid|expired)"
-# What may stand in the text of an error as it came: no sentence fits into it.
+# Server text that may be quoted in an error unchanged: too short and narrow for a sentence.
 _CODE = r"[\w.:/-]{1,64}"
 _REQUEST_ID = r"[\w.:/=+-]{1,128}"
 

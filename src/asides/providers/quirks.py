@@ -93,8 +93,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Treat unknown fields that are named like thinking as thinking, with a warning. No row of ours sets this: the
     caller does (the option or the setting `heuristics`)."""
     tags: Tags | None = None
-    """The inline tag grammars that can occur in content; () for hosts that never inline. None: nobody knows, so all
-    grammars count (`ANY_TAGS`)."""
+    """The inline tag grammars that can occur in content; () for hosts that never inline. None: unknown, so all grammars
+    count (`ANY_TAGS`)."""
     tag_position: TagPosition = "auto"
     """Where its tags count. No row of ours sets this: the caller does (`tag_position=`), and `asides probe` puts it
     into the row of an unknown server."""
@@ -188,20 +188,20 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     hides_truncation: bool = False
     """It reports a reply that ran out of tokens as complete. A reply with nothing but thinking was cut."""
     fields: tuple[tuple[str, str | bool], ...] = ()
-    """Request fields that make this host send thinking apart."""
+    """Request fields that make this host send thinking separately."""
     compacts: bool = False
     """Whether it compacts long conversations itself, in the documented form of its dialect."""
     continues: Literal["nothing", "prefix", "final_message"] = "nothing"
-    """How a model goes on from thinking that ended without an answer. prefix: an assistant message with the thinking in
-    its field and `prefix: true`, at the host's beta address. final_message: an assistant message with the thinking in
-    tags, `continue_final_message: true` and `add_generation_prompt: false`, with thinking turned off."""
+    """How to make a model continue after thinking that ended without an answer. prefix: an assistant message with the
+    thinking in its field and `prefix: true`, at the host's beta address. final_message: an assistant message with the
+    thinking in tags, `continue_final_message: true` and `add_generation_prompt: false`, with thinking turned off."""
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "thinking_in", trim_names(self.thinking_in) or THINKING_FIELDS)
 
 
 class Restrictions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a host refuses beyond its row. Only refusals teach it: `settle` fills it in, and rows cannot set it."""
+    """What a host refuses beyond its row. Learned from refusals: `settle` fills it in, and rows cannot set it."""
 
     summaries: bool = True
     """Whether it may be asked for summaries of reasoning."""

@@ -89,7 +89,7 @@ def _teach(target: Target, facts: tuple[Learned, ...]) -> Target:
                 replay = _replace(ReplayRule(source="learned from a refusal"), "when", value)
                 provider = msgspec.structs.replace(provider, replay=(replay,))
         except msgspec.ValidationError:
-            continue  # an edited file, or one of a later version
+            continue  # the file was edited, or is of a later version
     changes |= {"rule": rule, "provider": provider, "restrictions": restrictions}
     refused = frozenset(digest for fact in fitting for digest in fact.refused)
     return msgspec.structs.replace(target, **changes, learned=fitting, refused=refused, unlearned=target)

@@ -190,7 +190,7 @@ def _toggled(models: str, what: str) -> ModelRule:
 
 
 def _resold(models: str, thinking: Literal["always", "optional"], *, pictures: bool | None = None) -> ModelRule:
-    """A model of another maker at a host that tells only that it thinks."""
+    """A model of another maker at a host that reports only that it thinks."""
     return ModelRule(
         models=models,
         thinking=thinking,
@@ -621,7 +621,7 @@ def _routed(
         forced_tools=forced_tools,
         empty_thinking=empty_thinking,
         enforces=("one_reasoning_spelling", *upstream),
-        # Not every host behind the router parses them.
+        # Not every host of the router parses them.
         tags=tags or find_written_tags(models) or None,
         since="2026-06-25" if thinking == "optional" else "2026-07-25",
         source="openrouter.ai/docs/use-cases/reasoning-tokens"
@@ -963,7 +963,7 @@ PROVIDERS: tuple[Provider, ...] = (
         tier="verified",
         since="2026-11-15",
     ),
-    # By default it writes <think> into the content; with reasoning_split it sends the thinking apart, as snapshots. The
+    # By default it writes <think> into the content; with reasoning_split thinking comes separately, as snapshots. The
     # whole turn must go back. For keys of mainland China set MINIMAX_BASE_URL=https://api.minimaxi.com/v1.
     Provider(
         name="minimax",
@@ -1064,7 +1064,7 @@ PROVIDERS: tuple[Provider, ...] = (
         since="2026-11-15",
     ),
     # ── hosts of open models ──────────────────────────────────────────────────────────────────────────────────────────
-    # Models without reasoning_format answer it with 400 (0xPlaygrounds/rig#1134); gpt-oss sends its thinking apart
+    # Models without reasoning_format answer it with 400 (0xPlaygrounds/rig#1134); gpt-oss sends thinking separately
     # without it. The host refuses reasoning_content in the history (req_llm#772); its own field is `reasoning`.
     Provider(
         name="groq",

@@ -12,7 +12,7 @@ from asides.providers.provider import Provider
 from asides.values.error_words import find_near_names
 from asides.values.errors import UnknownModel, UnknownProvider
 
-_MOST_CANDIDATES = 8
+_MAX_CANDIDATES = 8
 
 
 def explain_model(text: str, rows: Sequence[Provider]) -> UnknownModel | UnknownProvider:
@@ -20,7 +20,7 @@ def explain_model(text: str, rows: Sequence[Provider]) -> UnknownModel | Unknown
     before, colon, _ = text.partition(":")
     left, slash, _ = text.partition("/")
     if "?" in (before if colon else text):
-        return UnknownModel(f"{text!r} is not understood: one model at a time, written provider:model.")
+        return UnknownModel(f"{text!r} cannot be parsed. Name one model, written provider:model.")
     if (colon and not before.strip()) or (slash and not left.strip()):
         return UnknownModel(f"{text!r} has no provider; write provider:model.")
     if not colon and not slash and (row := find_row(text, rows)) is not None:
@@ -37,8 +37,8 @@ def _advise(model: str, rows: Sequence[Provider]) -> str:
     found = [f"{name}:{model}" for name in find_candidates(model, rows)]
     if not found:
         return f"write provider:{model}, with one of {_list_some(row.name for row in list_providers(rows))}."
-    more = f" (and {len(found) - _MOST_CANDIDATES} more)" if len(found) > _MOST_CANDIDATES else ""
-    return f"write one of {', '.join(found[:_MOST_CANDIDATES])}{more}."
+    more = f" (and {len(found) - _MAX_CANDIDATES} more)" if len(found) > _MAX_CANDIDATES else ""
+    return f"write one of {', '.join(found[:_MAX_CANDIDATES])}{more}."
 
 
 def find_candidates(model: str, rows: Sequence[Provider] = ()) -> tuple[str, ...]:
@@ -59,12 +59,12 @@ def explain_provider(name: str, rows: Sequence[Provider], more: str = "") -> Unk
         else f"There are {_list_some(row.name for row in list_providers(rows))}."
     )
     return UnknownProvider(
-        f"no provider is called {name!r}. {meant} A host of your own is one row: Provider(name={name!r}, base_url=…) "
-        f"in code, or [providers.{name}] in asides.toml; for a single call use openai-compatible: with base_url=.{more}"
+        f"unknown provider {name!r}. {meant} To add a server: Provider(name={name!r}, base_url=…) in code, or "
+        f"[providers.{name}] in asides.toml; for a single call use openai-compatible: with base_url=.{more}"
     )
 
 
 def _list_some(names: Iterable[str]) -> str:
     listed = list(names)
-    shown = ", ".join(listed[:_MOST_CANDIDATES])
-    return f"{shown} … (`asides providers` lists all {len(listed)})" if len(listed) > _MOST_CANDIDATES else shown
+    shown = ", ".join(listed[:_MAX_CANDIDATES])
+    return f"{shown} … (`asides providers` lists all {len(listed)})" if len(listed) > _MAX_CANDIDATES else shown

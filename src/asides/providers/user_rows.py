@@ -45,12 +45,12 @@ def read_row(name: str, table: Any, where: str, find: Callable[[str], Provider])
     fields = _normalise(table)
     if "api_key" in fields:
         raise ConfigError(
-            f"{where}: api_key does not belong into a file; store it with `asides keys set {name}`, or name the "
+            f"{where}: api_key does not belong in a file; store it with `asides keys set {name}`, or name the "
             'variable that holds it: key_env = "…".'
         )
     if "launcher" in fields:
         # It names code to run, and a settings file may come with a folder from elsewhere.
-        raise ConfigError(f"{where}: launcher does not belong into a file; give the row to a client in code.")
+        raise ConfigError(f"{where}: launcher does not belong in a file; give the row to a client in code.")
     if "name" in fields:
         raise ConfigError(f"{where}: the name of the row is the name of its table; take `name` out.")
     template = _find_template(name, fields.pop("like", None), where, find)
@@ -76,7 +76,7 @@ def read_row(name: str, table: Any, where: str, find: Callable[[str], Provider])
     try:
         return msgspec.convert(row, Provider)
     except msgspec.ValidationError as problem:
-        raise ConfigError(f"{where} does not read: {problem}. Its fields are those of asides.Provider.") from None
+        raise ConfigError(f"{where} is not valid: {problem}. Its fields are those of asides.Provider.") from None
 
 
 def _find_template(name: str, like: Any, where: str, find: Callable[[str], Provider]) -> Provider | None:
@@ -92,7 +92,7 @@ def _find_template(name: str, like: Any, where: str, find: Callable[[str], Provi
 
 
 def _describe_dialect(dialect: Any) -> dict[str, Any]:
-    """The facts of a server that speaks one of our dialects and of which nothing else is known."""
+    """The facts of an otherwise unknown server that speaks one of our dialects."""
     if not isinstance(dialect, str) or dialect == "openai_chat" or find_maker(dialect) is None:
         return {}
     plain = adapt_to_foreign_address(plain_row(dialect))

@@ -31,14 +31,14 @@ SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20
 FIRST_SECONDS = (0.001, 0.005, *SECONDS)
 _TOKENS = tuple(4**power for power in range(14))
 OTHER = "_OTHER"
-_MOST_NAMES = 200
+_MAX_NAMES = 200
 _LABELS = (OPERATION, PROVIDER, REQUEST_MODEL, RESPONSE_MODEL, ADDRESS, PORT, "gen_ai.tool.name", ERROR)
 
 
 class BoundedNames:
     """Names that others choose: the first ones are kept, all later ones become "_OTHER"."""
 
-    def __init__(self, most: int = _MOST_NAMES) -> None:
+    def __init__(self, most: int = _MAX_NAMES) -> None:
         self._most = most
         self._known: set[str] = set()
 

@@ -135,7 +135,7 @@ class _Setup:
         self._limits: dict[str, Any] = {} if seconds is None or is_set else {"timeout": seconds}
 
     def make_providers(self) -> tuple[Any, Any]:
-        """The providers of spans and of metrics. Nothing is set for the whole process: other code has its own."""
+        """The providers of spans and of metrics. They are not set globally: other code may have its own."""
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import ConsoleMetricExporter, PeriodicExportingMetricReader
         from opentelemetry.sdk.resources import Resource

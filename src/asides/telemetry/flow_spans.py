@@ -60,7 +60,7 @@ class FlowSpans:
         self._content = content
 
     def trace_flow(self, state: Any, flow: Flow[Whole]) -> Flow[Whole]:
-        """The flow in a span, if it is a run, or may ask several models. Other flows are as they are."""
+        """The flow in a span, if it is a run, or may ask several models. Other flows unchanged."""
         if isinstance(state, RunState):
             return self._trace_run(state.run, flow)
         if isinstance(state, ExchangeState) and not isinstance(state.exchange, Exchange):
@@ -120,7 +120,7 @@ class FlowSpans:
         return _Chat(span, attributes, clock, writer)
 
     def _follow(self, call: Call, flow: Flow[Whole], span: Span, clock: ReplyClock) -> Flow[Whole]:
-        """Forward the steps. After the first events nothing is sent any more, so the flow goes on by itself."""
+        """Forward the steps. No request is sent after the first events, so the rest of the flow is delegated."""
         current = CurrentSpan(set_span_in_context(span))
         propagates = self._propagation.reaches(call.target)
         value: Any = None
@@ -251,7 +251,7 @@ def _describe_asked(result: Any, error: BaseException | None) -> Attributes:
 
 
 def _describe_attempt(sent: int, last: Any) -> Attributes:
-    """Why a request is sent again: the error, or the status of the response to the one before."""
+    """Why a request is retried: the error, or the status of the previous response."""
     attributes: Attributes = {"asides.attempt": sent + 1}
     if isinstance(last, BaseException):
         return attributes | describe_error(last)

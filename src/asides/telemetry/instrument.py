@@ -57,7 +57,7 @@ def instrument(
 
 
 def uninstrument() -> None:
-    """Make no more spans and metrics. Spans of flows under way end with their flows."""
+    """Stop making spans and metrics. Open spans end with their flows."""
     Tracing.tracer = _Sources.current = None
 
 

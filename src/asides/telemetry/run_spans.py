@@ -54,7 +54,7 @@ class StepSpans:
         return step
 
     def close(self, attributes: Attributes) -> None:
-        """End the step under way, if there is one, and its tools."""
+        """End the current step, if any, and its tools."""
         self._tools.close()
         span, self._span, self.current.context = self._span, None, self._context
         if span is not None:
@@ -95,7 +95,7 @@ class ToolSpans:
         return RunTools(tuple(jobs), step.most, report)
 
     def close(self) -> None:
-        """End the spans of tools that have not ended: nobody waits for them any more."""
+        """End the spans of abandoned tools."""
         for tool in self._open:
             tool.end(None, {CLOSED: True})
 
@@ -152,14 +152,14 @@ class TracedTool:
         return set_span_in_context(self._span, self._parent)
 
     def end_with(self, outcome: JobOutcome) -> None:
-        """End the span with the outcome of the call, also of one that nobody waits for any more."""
+        """End the span with the outcome of the call, also of an abandoned one."""
         if isinstance(outcome, TimedOut):
             self.end(None, {ERROR: TIMED_OUT})
         else:
             self.end(outcome.error if isinstance(outcome, Raised) else None)
 
     def end(self, error: BaseException | None, more: Attributes | None = None) -> None:
-        """End the span. Only the first end counts: an abandoned tool may go on, and end later."""
+        """End the span. Only the first end counts: an abandoned tool may continue and end later."""
         with self._lock:
             span, self._span = self._span, None
         if span is None:

@@ -40,7 +40,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def shorten(text: str) -> str:
-    """A name for a span: short, without control characters, and without anything like a key, whoever sent it."""
+    """A safe name for a span: short, without control characters, and without anything like a key."""
     return escape_controls(redact_keys(text[: 2 * _LONGEST_NAME])[:_LONGEST_NAME])
 
 

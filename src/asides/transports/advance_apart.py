@@ -1,4 +1,4 @@
-"""Advance a flow in a thread: planning a large request would stop the event loop. `advance_apart(executor, …)`."""
+"""Advance a flow in a thread: planning a large request would block the event loop. `advance_apart(executor, …)`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _advance(flow: Flow[Any], value: Any, error: Exception | None) -> Advanced:
     try:
         step = flow.send(value) if error is None else flow.throw(error)
         while type(step) is Now:
-            # It needs no loop, and each way there and back costs more than it.
+            # It needs no loop, and switching threads would cost more than the step.
             step = flow.send(time.monotonic())
         return Advanced(step, is_over=False)
     except StopIteration as end:

@@ -45,8 +45,8 @@ class Answers(Generic[Answered]):
     """Pairs of an index and a Reply, or the AsidesError of this question, as they arrive. Runs of an agent: a Result.
 
     The first question is sent when the first pair is read. Leave the `with`, call `close`, or drop the iterator: open
-    connections close at once. An error that is not one of a question, such as one of your iterable, is raised when the
-    questions under way have ended.
+    connections close immediately. An error outside of a question, such as one of your iterable, is raised when the
+    questions in progress have ended.
     """
 
     def __init__(self, calls: Iterable[Build], transport: Transport, batch: OpenQuestions) -> None:
@@ -154,9 +154,9 @@ def _wait(ended: _Ended, forks: ForkGuard) -> tuple[int, _Outcome] | None:
 class AsyncAnswers(Generic[Answered]):
     """Pairs of an index and a Reply, or the AsidesError of this question, as they arrive. Runs of an agent: a Result.
 
-    The first question is sent when the first pair is read. Leave the `async with` or await `close`: open connections
-    close at once. An error that is not one of a question, such as one of your iterable, is raised when the questions
-    under way have ended.
+    The first question is sent when the first pair is read. Leave the `async with` or await `close` to close open
+    connections immediately. An error outside of a question, such as one of your iterable, is raised when the questions
+    in progress have ended.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ async def _answer_async(
             open_task.cancel()
         try:
             await asyncio.wait(left)
-        finally:  # A second cancellation ends the wait, and leaves nothing open.
+        finally:  # Also after a second cancellation, which ends the wait.
             if ends_transport:
                 await transport.close()
 
@@ -248,7 +248,7 @@ async def _iterate(calls: Iterable[Build]) -> AsyncGenerator[Build, None]:
 
 
 async def _take(calls: AsyncIterator[Build]) -> Build | BaseException | None:
-    """What builds the next call; None at the end; an error of the caller's iterable as a value."""
+    """The builder of the next call; None at the end; an error of the caller's iterable as a value."""
     try:
         return await anext(calls)
     except StopAsyncIteration:

@@ -59,11 +59,11 @@ class AsyncEvents(Generic[Item]):
 
     @property
     def visibility(self) -> Visibility | None:
-        """What each place may see of the thinking in these events; None: the ordinary policy."""
+        """Which thinking of these events each place may see; None: the default."""
         return self._driver.state.call.policy.visibility
 
     async def close(self) -> None:
-        """Close the connection at once, from any task. `partial` keeps what had arrived.
+        """Close the connection immediately, from any task. `partial` keeps what had arrived.
 
         After the event loop of the stream was closed, this closes the socket and awaits nothing.
         """
@@ -90,7 +90,7 @@ class AsyncEvents(Generic[Item]):
 
 
 class AsyncStream(AsyncEvents[Event], Generic[Output_co]):
-    """The events of one reply. Iterate over it; leaving the `async with` (or `close`) closes the connection at once.
+    """The events of one reply. Iterate over it; leaving the `async with` (or `close`) closes the connection.
 
     `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`. One that you close ends.
     One whose task is cancelled closes its connection and keeps `partial`.
@@ -167,13 +167,13 @@ async def run_flow(
 
 
 _prepared: set[tuple[str, Tags]] = set()  # async only
-_MOST_PREPARED = 64  # async only
+_MAX_PREPARED = 64  # async only
 
 
 async def prepare(target: Target) -> None:  # async only
-    """Import a dialect and compile the patterns of its tags, in a thread. The first call must not hold the loop."""
+    """Import a dialect and compile the patterns of its tags, in a thread. The first call must not block the loop."""
     key = (target.dialect, target.facts.tags)
-    if key not in _prepared and len(_prepared) < _MOST_PREPARED:
+    if key not in _prepared and len(_prepared) < _MAX_PREPARED:
         await asyncio.to_thread(_prepare, *key)
         _prepared.add(key)
 

@@ -37,7 +37,7 @@ _CONNECT_SECONDS, _READ_SECONDS = 10, 30
 _LONGEST_QUOTE = 300
 
 Fetch = Callable[[KeySource], Secret | None]
-"""Returns the credentials of this moment, renewed where needed; None if the library finds none."""
+"""Returns the current credentials, renewed if needed; None if the library finds none."""
 
 _VARIABLES: dict[Cloud, tuple[str, ...]] = {
     "aws": ("AWS_",),
@@ -45,13 +45,13 @@ _VARIABLES: dict[Cloud, tuple[str, ...]] = {
     "azure-ad": ("AZURE_", "IDENTITY_", "MSI_"),
 }
 _HOMES = ("HOME", "USERPROFILE")
-_MOST_SOURCES = 16
+_MAX_SOURCES = 16
 _lock = threading.Lock()
 _sources: dict[object, Fetch] = {}
 
 
 def fetch_credentials(key: KeySource) -> Secret | None:
-    """The credentials of a cloud for one attempt. After a refusal they are looked up anew. May block.
+    """The credentials of a cloud for one attempt. After a refusal they are looked up again. May block.
 
     Raises MissingKey if the library is not installed, finds nothing, or fails.
     """
@@ -62,7 +62,7 @@ def fetch_credentials(key: KeySource) -> Secret | None:
                 _sources.pop(place, None)
             source = _sources.get(place)
             if source is None:
-                if len(_sources) >= _MOST_SOURCES:
+                if len(_sources) >= _MAX_SOURCES:
                     _sources.clear()
                 source = _sources[place] = _OPENERS[key.cloud]()
         found = source(key)
@@ -109,8 +109,8 @@ def _report(key: KeySource, why: str, way: str) -> MissingKey:
 def _describe(problem: Exception) -> str:
     kind, text = type(problem).__name__, str(problem)
     if "custom-process" in text:
-        return f"raised {kind}"  # The output of a program of the user, which may be anything.
-    # A chain lists all that it tried. What is not set up says nothing.
+        return f"raised {kind}"  # The output of a user's program may contain anything.
+    # A chain lists everything it tried. Skip the sources that are not set up.
     lines = [line for line in text.splitlines() if not ("unavailable" in line or "https://" in line)]
     return f"says: {kind}: {quote_message(' '.join(lines))[:_LONGEST_QUOTE].rstrip('. ')}"
 
@@ -124,7 +124,7 @@ def _open_aws() -> Fetch:
     config = import_module("botocore.config").Config(**limits, retries={"total_max_attempts": 2})
     session.set_default_client_config(config)
     if not (is_cloud_machine("aws") or os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "").strip()):
-        # Nobody would answer, and that takes seconds.
+        # Outside AWS the metadata request would only time out, after seconds.
         session.get_component("credential_provider").remove("iam-role")
     credentials: Any = session.get_credentials()
 

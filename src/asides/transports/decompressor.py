@@ -6,9 +6,9 @@ import zlib
 
 from asides.transports.http_response import COMPRESSIONS, BadEncoding
 
-_MOST_ENCODINGS = 3
-# How much one call decompresses, so that a small body cannot fill the memory at once.
-_MOST_OUTPUT = 256 * 1024
+_MAX_ENCODINGS = 3
+# Maximum output of one call, so that a small body cannot fill the memory.
+_MAX_OUTPUT = 256 * 1024
 
 _GZIP, _ZLIB, _DEFLATE = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 _WINDOWS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": _ZLIB}
@@ -22,7 +22,7 @@ class Decompressor:
     def __init__(self, names: list[str]) -> None:
         known = [name for name in names if name in _WINDOWS]
         self._layers = [_Layer(_WINDOWS[name]) for name in reversed(known)]
-        self._is_unknown = len(known) > _MOST_ENCODINGS or not (COMPRESSIONS - _WINDOWS.keys()).isdisjoint(names)
+        self._is_unknown = len(known) > _MAX_ENCODINGS or not (COMPRESSIONS - _WINDOWS.keys()).isdisjoint(names)
 
     @property
     def has_more(self) -> bool:
@@ -41,7 +41,7 @@ class Decompressor:
 
 
 class _Layer:
-    """One compression. Several gzip members may follow each other; what follows them and is no member is dropped."""
+    """One compression layer. Several gzip members may follow each other; trailing bytes after them are dropped."""
 
     __slots__ = ("_first", "_held", "_inflate", "_is_over", "_members", "_window", "has_more")
 
@@ -61,7 +61,7 @@ class _Layer:
         if self._window == _ZLIB:
             data = self._choose_window(data)
         try:
-            content = self._inflate.decompress(data, _MOST_OUTPUT)
+            content = self._inflate.decompress(data, _MAX_OUTPUT)
         except zlib.error:
             if not self._members:
                 raise BadEncoding from None
@@ -70,7 +70,7 @@ class _Layer:
         if not self._inflate.eof:
             self._held = self._inflate.unconsumed_tail
             # A full output may hide more, although the input is used up.
-            self.has_more = bool(self._held) or len(content) == _MOST_OUTPUT
+            self.has_more = bool(self._held) or len(content) == _MAX_OUTPUT
         elif self._window == _GZIP:
             self._held = self._inflate.unused_data
             self.has_more = bool(self._held)

@@ -58,10 +58,10 @@ def _call(key: KeySource) -> Any:
 
 
 def _refuse_error(value: object) -> object:
-    """What was fetched. An error that a function returns, and does not raise, is no key: it may quote one."""
+    """Return the fetched value. An error that was returned instead of raised is not a key, and may quote one."""
     if not isinstance(value, Exception):
         return value
-    return ConfigError(f"the function in api_key= returned {type(value).__name__} and no text. Raise it.")
+    return ConfigError(f"the function in api_key= returned {type(value).__name__}, not text. Raise it.")
 
 
 def _is_coroutine_function(function: object) -> bool:
@@ -74,7 +74,7 @@ def _is_coroutine_function(function: object) -> bool:
 def _explain(key: KeySource, problem: Exception) -> AsidesError:
     if isinstance(problem, AsidesError):
         return problem
-    # Its message may hold the key, or a part of it. The cause has it for those who look.
+    # Its message may hold the key or a part of it, so only the cause has it.
     error = ConfigError(
         f"the function in api_key= for {key.provider.name} raised {type(problem).__name__}. See its cause."
     )

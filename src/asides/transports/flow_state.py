@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 StepHandlers: TypeAlias = Mapping[type[Step], Callable[[Any], Result]]
-"""What carries out steps that the drivers do not know, by type of step. Each gets the step and returns its result."""
+"""Handlers of steps that the drivers do not know, by type of step. Each gets the step and returns its result."""
 
 
 def find_handler(handlers: StepHandlers[Result], step: Step) -> Callable[[Any], Result]:
-    """The handler for this step. Raises TypeError if there is none."""
+    """The handler for this step. Raises TypeError if it is missing."""
     handler = handlers.get(type(step))
     if handler is None:
         raise TypeError(f"no handler for the step {type(step).__name__}. Pass one to the driver with handlers=.")
@@ -52,9 +52,9 @@ class FlowState(Generic[Whole]):
         find_expected: Callable[[], ExpectedOutput | None] | None = None,
     ) -> None:
         self.call = call
-        """The call under way. A flow with fallbacks replaces it, and with it the target and the key of requests."""
+        """The current call. A flow with fallbacks replaces it, and with it the target and the key of requests."""
         self.output: PartialOutput | None = None
-        """The output in progress, where the caller asked for one. It gets the events that the caller gets."""
+        """The output in progress, if requested. It gets the same events as the caller."""
         if find_expected is not None and (expected := find_expected()) is not None:
             from asides.agents.outputs.expected_output import PartialOutput
 
@@ -70,7 +70,7 @@ class FlowState(Generic[Whole]):
 
     @property
     def failure(self) -> AsidesError | None:
-        """The error that ended the flow. It shows no key, wherever it came from."""
+        """The error that ended the flow, with keys redacted."""
         return self._failure
 
     @failure.setter
@@ -101,7 +101,7 @@ class FlowState(Generic[Whole]):
         return timeout if timeout.total is left else msgspec.structs.replace(timeout, total=left)
 
     def settle_error(self, problem: TransportError) -> TransportError:
-        """The error that the flow gets. A transport knows only the time that was left of the whole call."""
+        """The error for the flow. A transport only knows the remaining time of the whole call."""
         if isinstance(problem, IdleTimeout) and self._deadline is not None and self._deadline <= time.monotonic():
             return total_timeout(self.host, self._total)
         return problem
@@ -143,7 +143,7 @@ class ExchangeState(FlowState[Reply]):
         return self.output.show(self.whole)
 
     def reply(self, *, closed: bool) -> Reply:
-        """The whole reply. Raises the failure, or an error that says why there is no reply yet."""
+        """The complete reply. Raises the failure, or an error that says why there is no reply yet."""
         if self.whole is not None:
             return self.whole
         if self.failure is not None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _CHECK_INTERVAL = 1.0
 # A timer that fires slightly too early must not spin.
 _SHORTEST_INTERVAL = 0.001
-# A fast server must not keep the other tasks of the loop from running.
+# A fast server must not starve the other tasks of the loop.
 _READS_BETWEEN_PAUSES = 16
 
 
@@ -140,7 +140,7 @@ class _AsyncHttpResponse:
             await self._upload(connection.sock, step)
             return None
         if isinstance(step, Send):
-            # The server may have answered before it closed: the next receive tells.
+            # The server may have answered before it closed: the next receive shows whether it did.
             with suppress(BrokenPipeError, ConnectionResetError):
                 await self._loop.sock_sendall(connection.sock, step.data)
             return None
@@ -157,7 +157,7 @@ class _AsyncHttpResponse:
         except (BlockingIOError, InterruptedError):
             return data
         except (BrokenPipeError, ConnectionResetError):
-            return b""  # The server may have answered before it closed: the next receive tells.
+            return b""  # The server may have answered before it closed: the next receive shows whether it did.
 
     async def _pause(self) -> None:
         """Let other tasks run now and then: bytes that are already here are received without waiting."""
@@ -247,7 +247,7 @@ class _AsyncHttpResponse:
                 async with asyncio.timeout(min(patience, self._rest_end - time.monotonic())):
                     return await self._read()
         except asyncio.CancelledError:
-            # Bytes that had just arrived may be lost.
+            # Bytes that have just arrived may be lost.
             self.close()
             raise
         # The end of the wait may have lost bytes too.

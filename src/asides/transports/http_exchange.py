@@ -184,7 +184,7 @@ class HttpExchange:
         yield Upload(pieces, self._hear, lambda: self.start_wait(self.timeout.first_byte))
 
     def _hear(self, data: bytes) -> bool:
-        """Take bytes that arrive while the request is being sent; True if the rest of it is not wanted any more."""
+        """Take bytes that arrive while the request is being sent; True if its rest need not be sent."""
         received = None if self.connection is None else self.connection.unwrap(data)
         if received:
             self.reader.feed(received)
@@ -211,7 +211,7 @@ class HttpExchange:
         self.wait_end = None if allowed is None else time.monotonic() + allowed
 
     def limit(self, seconds: float | None) -> float | None:
-        """These seconds, or the time left for the whole call if that is less. Raises TimeoutError if none is left."""
+        """The lower of these seconds and the time left for the whole call. Raises TimeoutError if none is left."""
         if self.deadline is None:
             return seconds
         left = self.deadline - time.monotonic()
@@ -299,7 +299,7 @@ def _write_basic(login: str) -> str:
 
 
 class Address(NamedTuple):
-    """What a request needs of an address."""
+    """The parts of an address that a request needs."""
 
     secure: bool
     host: str

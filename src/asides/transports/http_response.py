@@ -28,13 +28,13 @@ _NO_BODY = frozenset({204, 304})
 COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress", "dcb", "dcz"})
 
 _LONGEST_KNOWN_LINE = 8
-_MOST_SIZES = 4096
+_MAX_SIZES = 4096
 _sizes: dict[bytes, int] = {}
 """The sizes of chunks by their lines, as `_read_size` has read them: servers repeat a few hundred. Never one of 0."""
 
 
 class BrokenHead(ValueError):
-    """The bytes are no head of an HTTP/1.1 response, or a head that can be read in two ways. Its text says why."""
+    """The bytes are not the head of an HTTP/1.1 response, or the head is ambiguous. Its text says why."""
 
     def __init__(self, why: str, *, speaks_http: bool = True) -> None:
         super().__init__(why)
@@ -107,7 +107,7 @@ class HttpResponseReader:
         return self.take()
 
     def take(self) -> bytes | None:
-        """The next content; b"" at the end of the body, None as long as there is none. Raises when some is missing."""
+        """The next content; b"" at the end of the body, None if more bytes are needed. Raises if the body is cut."""
         pieces, decompressor, data, rounds = self._pieces, self._decompressor, b"", 0
         while not data and (pieces or (decompressor is not None and decompressor.has_more)):
             if decompressor is None or not decompressor.has_more:
@@ -166,7 +166,7 @@ def _parse_head(received: bytes) -> tuple[int, int, list[tuple[str, str]]]:
     first, _, rest = received.partition(b"\n")
     found = _STATUS_LINE.fullmatch(first.removesuffix(b"\r"))
     if found is None:
-        raise BrokenHead("its first line is no status line")
+        raise BrokenHead("its first line is not a status line")
     if rest.startswith((b" ", b"\t")):
         raise BrokenHead("its first header has no name")
     headers: list[tuple[str, str]] = []
@@ -327,7 +327,7 @@ def _read_size(line: bytes) -> int:
             return -1
     size = int(number, 16) if 0 < len(number) <= 16 else -1
     if size > 0 and len(line) <= _LONGEST_KNOWN_LINE:
-        if len(_sizes) >= _MOST_SIZES:
+        if len(_sizes) >= _MAX_SIZES:
             _sizes.clear()
         _sizes[line] = size
     return size

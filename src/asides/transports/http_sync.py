@@ -103,7 +103,7 @@ class _HttpResponse:
             return None
         sock.settimeout(exchange.compute_time_left())
         if isinstance(step, Send):
-            # The server may have answered before it closed: the next receive tells.
+            # The server may have answered before it closed: the next receive shows whether it did.
             with suppress(BrokenPipeError, ConnectionResetError):
                 sock.sendall(step.data)
             return None

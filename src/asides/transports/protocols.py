@@ -9,7 +9,7 @@ from asides.flows.steps import Head
 from asides.options import Timeout
 
 MOST_PATIENCE = 10
-"""Reads with patience end after this many times of it, though something arrives now and then."""
+"""Reads with patience end after this multiple of it, even if bytes keep arriving."""
 
 
 class Response(Protocol):
@@ -27,7 +27,7 @@ class Response(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the connection at once. It is reused only if the body was read to its end.
+        """Release the connection immediately. It is reused only if the body was read to its end.
 
         May be called at any time, twice, and from another thread; a waiting `head` or `read` then ends.
         """
@@ -61,7 +61,7 @@ class AsyncResponse(Protocol):
         ...
 
     def close(self) -> None:
-        """Release the connection at once. May be called at any time, and more than once."""
+        """Release the connection immediately. May be called at any time, and more than once."""
         ...
 
 

@@ -55,11 +55,11 @@ class Events(Generic[Item]):
 
     @property
     def visibility(self) -> Visibility | None:
-        """What each place may see of the thinking in these events; None: the ordinary policy."""
+        """Which thinking of these events each place may see; None: the default."""
         return self._driver.state.call.policy.visibility
 
     def close(self) -> None:
-        """Close the connection at once, from any thread. `partial` keeps what had arrived."""
+        """Close the connection immediately, from any thread. `partial` keeps what had arrived."""
         self._driver.close()
         if (response := self._driver.response) is not None:
             response.close()
@@ -79,7 +79,7 @@ class Events(Generic[Item]):
 
 
 class Stream(Events[Event], Generic[Output_co]):
-    """The events of one reply. Iterate over it; leaving the `with` (or `close`) closes the connection at once.
+    """The events of one reply. Iterate over it; leaving the `with` (or `close`) closes the connection.
 
     `reply` is the same Reply that `ask` returns. A stream that breaks raises, with `.partial`. One that you close ends.
     """

@@ -100,7 +100,7 @@ class _Worker:
         return (self.deadline is not None and self.deadline <= time.monotonic()) or self._forks.is_in_child
 
     def give_up(self) -> JobOutcome:
-        """Stop waiting for a job that is over; return its outcome."""
+        """Stop waiting for a finished job; return its outcome."""
         self.abandon()
         if self._forks.is_in_child:
             return Raised(RuntimeError("the process was forked while the tool ran, and only its parent has the thread"))
@@ -109,7 +109,7 @@ class _Worker:
     def abandon(self) -> None:
         """Stop waiting for the job. What it awaits is cancelled; a blocking function runs to its end."""
         if self._forks.is_in_child:
-            return  # The lock may be held for ever, and the loop is the parent's.
+            return  # The lock may never be released, and the loop is the parent's.
         with self._lock:
             self._abandoned = True
             if self._task is not None:
@@ -315,7 +315,7 @@ async def _run_in_thread(job: Job) -> Any:
 # Starting a thread costs several times what a short tool costs, so a thread that has ended its job takes the next one.
 # A job never waits for a thread: only idle threads are taken, so one that hangs keeps no other job from running.
 _IDLE_SECONDS = 5.0
-_MOST_IDLE = 32
+_MAX_IDLE = 32
 # The latest comes first, so that those beyond the usual number stay idle and end. One operation takes a thread out of
 # the list, and no lock is held: a fork, Ctrl-C or a signal handler in between can block nothing.
 _idle: list[_Thread] = []
@@ -347,7 +347,7 @@ class _Thread:
         """The next function; None when the thread has to end."""
         if self._peers is not _idle:
             _end_child()
-        if len(_idle) >= _MOST_IDLE:
+        if len(_idle) >= _MAX_IDLE:
             return None
         # A job must not find the event loop that an earlier one left in this thread, perhaps closed.
         asyncio.set_event_loop(None)

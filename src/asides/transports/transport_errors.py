@@ -17,7 +17,7 @@ def get_host(url: str) -> str:
         host = parts.hostname or "an address without a host"
         return f"{host}:{parts.port}" if parts.port else host
     except ValueError:
-        return "an address that does not read"
+        return "an invalid address"
 
 
 def timed_out(
@@ -51,7 +51,7 @@ def idle_timeout(host: str, timeout: Timeout, *, has_data: bool) -> IdleTimeout:
 
 
 def total_timeout(host: str, total: float | None) -> IdleTimeout:
-    """The time for the whole call is over."""
+    """The timeout of the whole call."""
     return IdleTimeout(
         f"{host} did not finish within the {_format_seconds(total)} that the whole call may take. Raise "
         "timeout=Timeout(total=…), or ask for less; .partial has what arrived."

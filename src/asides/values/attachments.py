@@ -209,7 +209,7 @@ def _find_picture_type(source: Source, data: bytes, given: str, *, is_plain: boo
     named = given or source.media_type
     if found is not None and not found.startswith("image/"):
         if named and not named.startswith("image/"):
-            return named  # as some hosts take other files: the caller says so
+            return named  # some hosts accept other files: the caller's type wins
         raise ConfigError(
             f"Image: no picture in {source.shown}, but {describe_kind(found)}. Use File in place of Image."
         )
@@ -238,7 +238,9 @@ def read_file_arguments(args: tuple[Any, ...], fields: dict[str, Any]) -> dict[s
         source, is_plain = _find_source(File, (), named)
     name = named.get("name", _NAME if is_plain else source.name or _NAME)
     if not isinstance(name, str) or not name:
-        raise ConfigError(f'File: name is the name of the file as text, not {describe_type(name)}. Pass name="a.pdf".')
+        raise ConfigError(
+            f'File: name must be text, the name of the file, not {describe_type(name)}. Pass name="a.pdf".'
+        )
     kind = _read_media_type(named, File) or _find_file_type(source, name, is_plain=is_plain)
     if name == _NAME and not is_plain:
         name += find_ending(kind)

@@ -58,10 +58,7 @@ def read_parts(role: str, content: object) -> tuple[Part, ...]:
     maker = role if role in ("user", "assistant", "system") else "Message"
     _add_content(content, maker, parts, 0)
     if role == "user" and type(content) is not tuple and not any(map(_is_filled, parts)):
-        raise ConfigError(
-            'a message of a user has no content, and an empty one is never sent in silence. Write user("…"), or '
-            "leave it out."
-        )
+        raise ConfigError('the user message is empty. Write user("…"), or leave it out.')
     return tuple(parts)
 
 
@@ -122,7 +119,7 @@ def _read_dict(content: Mapping[Any, Any], maker: str) -> Part:
             "Write Text(…), Image(…) or File(…); or give ask(…) the whole message as a dict, "
             '{"role": "user", "content": […]}'
         )
-    raise ConfigError(f"{maker}(…) got a dict, which has its meaning only in a provider's format. {advice}.")
+    raise ConfigError(f"{maker}(…) got a dict, which only has a meaning in a provider's format. {advice}.")
 
 
 def _advise(value: object, maker: str) -> str:
@@ -150,7 +147,7 @@ def read_call_arguments(arguments: object) -> dict[str, Any]:
     read = read_arguments(arguments) if isinstance(arguments, str) else read
     if read is None:
         raise ConfigError(
-            f"ToolCall(…) takes its arguments as a dict, not {describe_type(arguments)}. Write "
+            f"ToolCall(…) needs its arguments as a dict, not {describe_type(arguments)}. Write "
             'ToolCall("call_1", "add", {"a": 1}); text that is not a JSON object goes into raw_arguments=.'
         )
     return read
@@ -161,7 +158,7 @@ def check_call_id(call_id: object) -> None:
     if not isinstance(call_id, str):
         is_call = isinstance(getattr(call_id, "id", None), str)
         advice = "Write ToolResult(call.id, …)" if is_call else "Pass the id of the call"
-        raise ConfigError(f"ToolResult(…) takes the id of its call as text, not {describe_type(call_id)}. {advice}.")
+        raise ConfigError(f"ToolResult(…) needs the id of its call as text, not {describe_type(call_id)}. {advice}.")
 
 
 def read_result(content: object) -> str | tuple[Text | Image | File, ...]:

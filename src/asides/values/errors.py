@@ -52,7 +52,7 @@ class AsidesError(Exception):
             cls.__module__ = "asides"  # Tracebacks name an error as its users import it.
 
     def __str__(self) -> str:
-        # A server, or a file, may have chosen some of the words. They shall forge no line and command no terminal.
+        # Escape line breaks and control characters: the text may come from a server or a file.
         return to_line(super().__str__())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -77,11 +77,11 @@ class ConfigError(AsidesError):
     """A mistake in the call or the settings, found before a byte was sent."""
 
     concerns_address = False
-    """Whether the configured address of a provider is missing, or no address."""
+    """Whether the configured address of a provider is missing or invalid."""
 
 
 class UnknownProvider(ConfigError):
-    """No provider has this name."""
+    """Unknown provider name."""
 
 
 class UnknownModel(ConfigError):
@@ -89,7 +89,7 @@ class UnknownModel(ConfigError):
 
 
 class MissingKey(ConfigError):
-    """No API key was given and none is in the environment, in the key file or in the hands of a cloud's library."""
+    """No API key was given, and none was found in the environment, the key file or a cloud's library."""
 
     def __init__(
         self, provider: str, variables: tuple[str, ...], *, name: str = "", ways: tuple[str, ...] = (), why: str = ""
@@ -175,7 +175,7 @@ class ProviderError(AsidesError):
 
 
 class AuthError(ProviderError):
-    """The key is wrong, or lacks a permission."""
+    """The key is invalid, or lacks a permission."""
 
 
 class RateLimited(ProviderError):
@@ -203,11 +203,11 @@ class ContextTooLong(BadRequest):
 
 
 class UnsupportedInput(BadRequest, Unsupported):
-    """The model or its server does not take this kind of input, such as pictures. To send it again is no use."""
+    """The model or its server does not accept this kind of input, such as pictures. Retrying does not help."""
 
 
 class ReplayRejected(BadRequest):
-    """The provider rejects what was sent back of earlier turns, thinking above all, or misses something of them."""
+    """The provider rejects the earlier turns as sent back, usually their thinking, or misses a part of them."""
 
 
 class ProtocolError(AsidesError):

@@ -25,10 +25,10 @@ from asides.values.usage import Usage
 StopKind: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter", "refusal", "pause", "error", "unknown"]
 
 NEAREST_STOPS: dict[StopKind, StopKind] = {"refusal": "content_filter"}
-"""What a language without a word for a reason says instead."""
+"""The nearest reason, for dialects without a word for one."""
 
 BROKEN_OFF: frozenset[StopKind] = frozenset({"length", "error"})
-"""The ends of replies whose last call may be incomplete."""
+"""Stop reasons of replies whose last call may be incomplete."""
 
 
 def find_stop_word(words: Mapping[StopKind, str], reason: StopKind) -> str | None:
@@ -107,7 +107,7 @@ class TextReclassified(msgspec.Struct, JsonForm, frozen=True, tag="text_reclassi
     channel: Literal["thinking", "commentary"] = "thinking"
 
     def build_delta(self) -> ThinkingDelta | CommentaryDelta:
-        """Return the event that the text would have been."""
+        """Return the event that the text would have been from the start."""
         if self.channel == "commentary":
             return CommentaryDelta(self.text, self.block)
         return ThinkingDelta(self.text, self.block, self.kind, self.source)
@@ -223,7 +223,7 @@ def move_reclassified(events: Iterable[Event]) -> list[Event]:
 
 
 def has_content(events: Iterable[Event]) -> bool:
-    """Whether events are worth more than another attempt: not if they only start a reply and count it."""
+    """Whether events have content. Without it, as with only a start and usage, another attempt is better."""
     return any(not isinstance(event, (ReplyStarted, UsageReported, Warned)) for event in events)
 
 

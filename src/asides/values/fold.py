@@ -113,7 +113,7 @@ class Fold:
         return any(piece and not piece.isspace() for block in thoughts for piece in block.pieces)
 
     def stamp(self, now: float | None) -> None:
-        """Record that the events since the last stamp came now; None: there is no clock."""
+        """Record the time of the events since the last stamp; None: no clock."""
         if self.timer is not None and now is not None:
             self.timer.stamp(now, self.moves)
         self.moves.clear()
@@ -227,7 +227,7 @@ class Fold:
             block.joined += 1
 
     def _open_block(self, number: int, kind: _BlockKind) -> _Block:
-        """Return the block that the current event belongs to; a new one where there is none."""
+        """Return the block that the current event belongs to, or create it."""
         block = self._blocks.get(number)
         if block is None:
             block = self._blocks[number] = _Block(kind)

@@ -73,7 +73,7 @@ class _Writer:
                 # An enum of text is text too, and a plain one is wanted.
                 return str.__str__(value) if isinstance(value, str) and type(value) is not str else value
             case int():
-                return int(value) if value.bit_length() <= _MOST_BITS else hex(value)
+                return int(value) if value.bit_length() <= _MAX_BITS else hex(value)
             case float() | Decimal():
                 return _write_number(value)
             case _:
@@ -82,7 +82,7 @@ class _Writer:
     def _write_holder(self, value: Any) -> Any:
         if id(value) in self._outer:
             return "<contains itself>"
-        if len(self._outer) >= _MOST_LEVELS:
+        if len(self._outer) >= _MAX_LEVELS:
             return "<nested too deeply>"
         self._outer.add(id(value))
         written: list[Any] = []
@@ -129,9 +129,9 @@ class _Writer:
 _NEEDED: dict[Private, set[str]] = {"thinking": {"thinking"}, "seals": {"seals"}, "both": {"thinking", "seals"}}
 # What is read (MAX_DEPTH of parts) is not deeper, wherever it is in a reply. `json.dumps` and this need some frames for
 # each level, and Python has 1000 of them.
-_MOST_LEVELS = 220
+_MAX_LEVELS = 220
 # Python does not write integers with more than 4300 digits.
-_MOST_BITS = 14_000
+_MAX_BITS = 14_000
 
 
 def _write_number(value: float | Decimal) -> float | str:

@@ -133,8 +133,8 @@ _KEYWORDS = _SCHEMA_KEYWORDS | _NAMED_SCHEMA_KEYWORDS | _COUNTS | _NUMBERS | _TE
 
 
 def find_schema_fault(schema: object) -> str | None:
-    """Return what is wrong with a JSON schema, and where; None for a good one. Unknown keywords are allowed, but a
-    schema of nothing else is none.
+    """Return what is wrong with a JSON schema, and where; None if it is valid. Unknown keywords are allowed, but not a
+    schema of unknown keywords only.
     """
     if isinstance(schema, dict) and schema and _KEYWORDS.isdisjoint(schema):
         return f"$ has no keyword of a JSON schema, such as type; it has {', '.join(map(repr, list(schema)[:3]))}"

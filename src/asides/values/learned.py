@@ -26,7 +26,7 @@ class Learned(msgspec.Struct, JsonForm, frozen=True):
     model: str = ""
     """"" = all models of the account."""
     changes: tuple[tuple[str, Any], ...] = ()
-    """Facts of the row that are different, by their names there."""
+    """Facts that differ from the provider's row, by field name."""
     refused: tuple[str, ...] = ()
     """Digests of seals and thoughts that do not go back there."""
 

@@ -13,7 +13,7 @@ import msgspec
 
 _MASK = "***"
 _SECRET = re.compile(r"pass(word|wd|phrase)|secret|token|^pwd$", re.IGNORECASE)
-# As libpq writes addresses that are no URLs: host=db password='two words'.
+# libpq's key/value form of a connection string: host=db password='two words'.
 _WORD = re.compile(r"(\b(?=\w*(?:password|passwd|secret|token))\w+\s*=\s*)('(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 
 

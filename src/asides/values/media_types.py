@@ -51,7 +51,7 @@ _ZIPPED = (
 )
 # Atomic: with backtracking, a few dozen comments would take hours.
 _SVG = re.compile(rb"(?><\?xml[^>]*>\s*|<!--.*?-->\s*|<!DOCTYPE svg[^>]*>\s*)*+<svg[\s>]", re.DOTALL | re.IGNORECASE)
-# The bytes show the container; the name may show that it holds only sound.
+# The bytes identify the container; the name may show that it holds only sound.
 _SAME_CONTAINER = {
     "video/mp4": ("audio/mp4",),
     "video/webm": ("audio/webm",),
@@ -224,7 +224,7 @@ def find_kind(media_type: str) -> MediaKind | None:
 
 
 def describe_kind(media_type: str) -> str:
-    """Words for content of this type: "a picture (image/png)"."""
+    """Describe content of this type: "a picture (image/png)"."""
     words = {"picture": "a picture", "audio": "a sound", "video": "a video", "pdf": "a PDF", None: "a document"}
     return f"{words[find_kind(media_type)]} ({media_type})"
 

@@ -60,8 +60,8 @@ _ROLES = frozenset(get_args(Role))
 class Message(msgspec.Struct, JsonForm, frozen=True):
     """One turn of one speaker: its parts in order.
 
-    `Message("user", "hello")` and `Message("user", ["What is this?", Image("a.png")])` are read as they say. What
-    cannot be sent raises ConfigError. `Message("assistant", ())` is empty, as a model's turn may be.
+    `Message("user", "hello")` and `Message("user", ["What is this?", Image("a.png")])` are also accepted. Content
+    that cannot be sent raises ConfigError. `Message("assistant", ())` is empty, as a model's turn may be.
     """
 
     _private: ClassVar[Mapping[str, Private]] = {"source": "both"}
@@ -115,7 +115,7 @@ class Message(msgspec.Struct, JsonForm, frozen=True):
         return source if digest and source.digest == digest else None
 
     def digest_content(self) -> str:
-        """Return the digest of what the message says, which its source has while it is valid.
+        """Return the digest of the message's content. A valid source has the same digest.
 
         "" if JSON cannot hold that: arguments that contain themselves, or text with a lone surrogate.
         """
@@ -286,12 +286,12 @@ class Prompt(msgspec.Struct, frozen=True):
     compaction: Literal["provider"] | int | None = None
     """Let the provider compact the conversation. Only for hosts whose row says that they do (`Quirks.compacts`)."""
     begun_thinking: str | None = None
-    """The thinking with which the model's turn has begun. It is closed, and the model goes on with its answer. Only for
+    """The thinking that the model's turn began with. It is closed, and the model continues with its answer. Only for
     hosts whose row says how (`Quirks.continues`)."""
     cache: bool | str = False
     """Ask the provider to cache the beginning that requests share; a text is the lifetime."""
     source: RequestSource | None = None
-    """The fields that the prompt was read from. The encoder of their dialect writes those that still say the same."""
+    """The fields that the prompt was read from. Their dialect's encoder reuses those whose meaning is unchanged."""
 
     def is_from(self, dialect: str) -> bool:
         """Whether the prompt was read from a request in this dialect."""

@@ -12,7 +12,7 @@ NO_CHAT = re.compile(
     r"|(?<![a-z])(?:flux|lyria|sora|stable-diffusion|veo)(?![a-z])",
     re.IGNORECASE,
 )
-"""The words in the names of models that answer no question."""
+"""Words in the names of models that are not chat models."""
 
 
 class ThinkingInfo(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""`OutageLog`: whether a service that we use is down. The begin and the end of an outage are reported, once each."""
+"""`OutageLog`: whether a service is down. Reports the start and the end of each outage once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class OutageLog:
-    """The state of one service, as its last use has shown it."""
+    """The state of one service at its last use."""
 
     __slots__ = ("_again", "_down", "_report", "is_down")
 
@@ -20,7 +20,7 @@ class OutageLog:
         self._again = again
 
     def begin(self, reason: object = "") -> bool:
-        """The service has failed. Returns whether the outage is new."""
+        """Call when the service has failed. Returns whether the outage is new."""
         if self.is_down:
             return False
         self.is_down = True
@@ -29,7 +29,7 @@ class OutageLog:
         return True
 
     def end(self) -> bool:
-        """The service works. Returns whether an outage has ended."""
+        """Call when the service works. Returns whether an outage has ended."""
         if not self.is_down:
             return False
         self.is_down = False

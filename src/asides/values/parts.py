@@ -22,7 +22,7 @@ else:
 
     class _MediaMeta(type(msgspec.Struct)):
         def __call__(cls, *args, **fields):
-            # Nobody writes so many: pickle gives every field of a value that was read before.
+            # More than five positional arguments: pickle is restoring a value.
             return _build(cls, *args, **fields) if len(args) > 5 else cls._read_source(args, fields)
 
     class _MediaStruct(msgspec.Struct, metaclass=_MediaMeta):
@@ -71,7 +71,7 @@ class Refusal(msgspec.Struct, JsonForm, frozen=True, tag="refusal"):
 
     text: str
     seals: ClassVar[tuple[Seal, ...]] = ()
-    """It cannot have any."""
+    """Always empty."""
 
     def __repr__(self) -> str:
         return f"Refusal(<{len(self.text)} characters>)"
@@ -80,8 +80,8 @@ class Refusal(msgspec.Struct, JsonForm, frozen=True, tag="refusal"):
 class Image(_MediaStruct, JsonForm, frozen=True, tag="image"):
     """A picture: `Image(Path("a.png"))`, `Image("a.png")`, `Image("https://…")`, `Image(data)`, `Image(file)`.
 
-    A text is a URL or the path of a file that exists; the file is read at once. The media type comes from the bytes.
-    The names `url=` and `data=` are for those who know which of them they have; a file is read only without a name.
+    A text is a URL or the path of an existing file, which is read immediately. The media type comes from the bytes.
+    Pass `url=` or `data=` to rule out other readings; with them no file is read.
     """
 
     url: str | None = None
@@ -132,7 +132,7 @@ class File(_MediaStruct, JsonForm, frozen=True, tag="file"):
     """A document, a sound or a video: `File(Path("a.pdf"))`, `File("a.mp3")`, `File("https://…")`, `File(data)`,
     `File(data, name="a.pdf")`, or `File(id=…)` with the id that a provider gave it.
 
-    A text alone is a URL or the path of a file that exists; the file is read at once. With `data=`, `url=` or `id=`, a
+    A text alone is a URL or the path of an existing file, which is read immediately. With `data=`, `url=` or `id=`, a
     text before them is the name. The media type comes from the bytes, then from the name.
     """
 
@@ -199,11 +199,11 @@ class ToolCall(msgspec.Struct, JsonForm, frozen=True, tag="tool_call"):
             ("arguments", self.arguments) if self.raw_arguments is None else ("raw_arguments", self.raw_arguments)
         )
         shown = repr(value)
-        shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
+        shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
         return f"ToolCall(id={self.id!r}, name={self.name!r}, {name}={shown})"
 
 
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 """How many characters of its arguments the repr of a call shows."""
 
 
@@ -285,7 +285,7 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
     is_json: bool = False
     """True: the text is JSON. Dialects whose results can be objects send an object; others send the text."""
     seals: ClassVar[tuple[Seal, ...]] = ()
-    """It cannot have any."""
+    """Always empty."""
 
     if TYPE_CHECKING:
 
@@ -309,7 +309,7 @@ class ToolResult(msgspec.Struct, JsonForm, frozen=True, tag="tool_result"):
             if isinstance(self.content, dict):
                 msgspec.structs.force_setattr(self, "is_json", True)
             msgspec.structs.force_setattr(self, "content", read_result(self.content))
-        # A breakpoint is behind the whole result.
+        # A breakpoint follows the whole result.
         if not self.cache and isinstance(self.content, tuple) and any(part.cache for part in self.content):
             last = next(part.cache for part in reversed(self.content) if part.cache)
             msgspec.structs.force_setattr(self, "cache", last)

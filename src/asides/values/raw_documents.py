@@ -31,7 +31,7 @@ class Documents(Sequence[bytes]):
     def __iter__(self) -> Iterator[bytes]:
         document = b""
         for block in self._blocks:
-            joined = zlib.decompressobj(_WINDOW, zdict=document[-_MOST_BEFORE:]).decompress(block)
+            joined = zlib.decompressobj(_WINDOW, zdict=document[-_MAX_BEFORE:]).decompress(block)
             (count,) = struct.unpack_from("<Q", joined)
             start = 8 + 8 * count
             for size in struct.unpack_from(f"<{count}Q", joined, 8):
@@ -49,7 +49,7 @@ class Documents(Sequence[bytes]):
         return f"Documents(<{len(self)}>)"
 
 
-_WINDOW, _MEMORY, _MOST_BEFORE = -zlib.MAX_WBITS, 5, 32 * 1024
+_WINDOW, _MEMORY, _MAX_BEFORE = -zlib.MAX_WBITS, 5, 32 * 1024
 
 
 def compress_documents(documents: Sequence[bytes], before: bytes = b"") -> bytes:
@@ -58,13 +58,13 @@ def compress_documents(documents: Sequence[bytes], before: bytes = b"") -> bytes
     The documents of a stream resemble each other. So with the one `before` them even a few take little memory.
     """
     sizes = struct.pack(f"<{len(documents) + 1}Q", len(documents), *map(len, documents))
-    compressor = zlib.compressobj(1, zlib.DEFLATED, _WINDOW, _MEMORY, zdict=before[-_MOST_BEFORE:])
+    compressor = zlib.compressobj(1, zlib.DEFLATED, _WINDOW, _MEMORY, zdict=before[-_MAX_BEFORE:])
     return compressor.compress(b"".join([sizes, *documents])) + compressor.flush()
 
 
-# A slow stream lives long, and many may be open, so few of its documents wait to be compressed. Where many come at once
-# more follow soon. Then compressing would be most of the work, so it waits.
-FEW_UNPACKED, _MOST_UNPACKED = 16, 4096
+# Slow streams live long and many may be open, so few of their documents wait uncompressed. After a burst more documents
+# follow soon; compressing them one by one would be most of the work, so more of them wait.
+FEW_UNPACKED, _MAX_UNPACKED = 16, 4096
 _FEW_EVENTS, _UNPACKED_READS = 8, 32
 
 
@@ -85,7 +85,7 @@ class PackedDocuments:
         `event_count`: how many events the last read brought.
         """
         few = event_count <= _FEW_EVENTS
-        self.most_unpacked = FEW_UNPACKED if few else min(_UNPACKED_READS * event_count, _MOST_UNPACKED)
+        self.most_unpacked = FEW_UNPACKED if few else min(_UNPACKED_READS * event_count, _MAX_UNPACKED)
         if len(documents) <= self.most_unpacked:
             return False
         self._blocks.append(compress_documents(documents[:-1], self._last))

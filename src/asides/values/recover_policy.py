@@ -11,14 +11,14 @@ import msgspec
 from asides.values.errors import ConfigError
 
 RecoverStep: TypeAlias = Literal["continue", "less_effort", "more_tokens"]
-"""continue: the model goes on from its thinking, which is closed, with its answer. less_effort: it is asked again with
-less thinking. more_tokens: it is asked again with a higher limit."""
+"""continue: the thinking is closed and the model continues with its answer. less_effort: it is asked again with less
+thinking. more_tokens: it is asked again with a higher limit."""
 
 _STEPS: tuple[RecoverStep, ...] = get_args(RecoverStep)
 
 
 class RecoverPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to try when a reply ends without an answer, and how far; None is no limit.
+    """What to try when a reply ends without an answer, and within which limits; None: no limit.
 
     A reply without an answer has the outcome "starved", "unterminated" or "unanswered". With `output=`, a cut answer
     counts as none.
@@ -31,7 +31,7 @@ class RecoverPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     max_tokens: int | None = None
     """The highest `max_tokens` that "more_tokens" asks for; None: the model's own limit, where it is known."""
     max_total_tokens: int | None = None
-    """No further request once all of them together have used so many tokens, input and output."""
+    """Maximum tokens of all requests together, input and output; then no further request is sent."""
     max_cost: Decimal | None = None
     """No further request once all of them together have cost so much, in US dollars, or while the cost is not known."""
 
@@ -42,7 +42,7 @@ def read_recover(given: object) -> RecoverPolicy | None:
         return RecoverPolicy() if given else None
     fields: Any = msgspec.structs.asdict(given) if isinstance(given, RecoverPolicy) else given
     if not isinstance(fields, Mapping):
-        raise ConfigError(f"recover is True, False or a RecoverPolicy, not {type(given).__name__}.")
+        raise ConfigError(f"recover must be True, False or a RecoverPolicy, not {type(given).__name__}.")
     try:
         policy = msgspec.convert(_read_cost(dict(fields)), RecoverPolicy)
     except msgspec.ValidationError as problem:

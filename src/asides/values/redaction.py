@@ -1,4 +1,4 @@
-"""Takes out of a text what must not be shown: known secrets in any spelling, and what it quotes of other texts.
+"""Removes from a text what must not be shown: known secrets in any spelling, and quotes of other texts.
 
 Used where something has failed, so it may take a moment.
 """
@@ -16,9 +16,9 @@ from asides.values.thinking import Thought
 
 HIDDEN = "***"
 _CUT = "…"
-# A shorter secret is a word like any other ("none", "test"), and is taken out as a whole word or not at all.
+# A shorter secret may be an ordinary word ("none", "test"), and is removed only as a whole word.
 _SHORTEST_WORD, _SHORTEST_SECRET = 4, 8
-# Of longer secrets this much is recognised also where the rest was cut off, and of very long ones only this much.
+# Longer secrets are recognised by this prefix even if cut off; of very long ones only this prefix is used.
 _LONG, _HEAD, _MOST = 24, 16, 128
 _BASE64 = "[A-Za-z0-9+/_-]{0,4}"
 _MORE_OF_IT = r"[^\s\"'`<>,;()\[\]{}]*"
@@ -40,7 +40,7 @@ class _Form:
         self._needle = needle.lower()
         """What is in every text that this form is in, in lower case: found much faster than the pattern."""
         self._escapes = escapes
-        """So many escapes may spell the secret without the needle; None: no escapes are allowed for."""
+        """Number of escapes from which the secret may be spelled without the needle; None: no escapes."""
 
     def take_out(self, text: str, lower: str, escapes: int) -> str:
         if self._needle in lower or (self._escapes is not None and escapes >= self._escapes):
@@ -88,7 +88,7 @@ def _list_forms(secret: str) -> list[_Form]:
 
 
 def _build_escaped_form(text: str, more: str) -> _Form:
-    """The form of a text whose characters may be escaped. Nobody escapes letters and digits, unless all of them."""
+    """The form of a text whose characters may be escaped. Letters and digits are escaped only if all of them are."""
     needle = max(re.split(r"[\W_]", text), key=len)
     return _Form("".join(map(_match_character, text)) + more, needle, len(text) // 2)
 
@@ -102,14 +102,14 @@ def _match_character(character: str) -> str:
 
 
 def _encode_core(data: bytes, before: int) -> str:
-    """The part of a base64 text that this data determines if `before` bytes (modulo 3) stand before it."""
+    """The part of a base64 text that this data determines if `before` bytes (modulo 3) precede it."""
     encoded = b64encode(b"\0" * before + data).decode()
     return encoded[(0, 2, 3)[before] : (before + len(data)) * 8 // 6]
 
 
 # --- quotes -----------------------------------------------------------------------------------------------------------
 
-# As many letters and digits in a row, whatever stands between them, are a quote and no accident.
+# This many matching letters and digits, ignoring all other characters, are a quote and not a coincidence.
 _QUOTE = 16
 _STEP = _QUOTE // 2
 # A whole text that is shorter is a quote too, between other words.
@@ -157,7 +157,7 @@ def hide_quotes(text: str, texts: Sequence[str], keep: Iterable[str] = ()) -> st
 
 
 def _skim(text: str) -> tuple[str, list[_Span]]:
-    """The letters and digits of a text, with case folded, and where each of them stands."""
+    """The letters and digits of a text, case-folded, and the position of each."""
     letters: list[str] = []
     places: list[_Span] = []
     for found in re.finditer(_CHARACTER, text):
@@ -173,7 +173,7 @@ def _find_passages(letters: str, whole: str) -> Iterable[_Span]:
     last = len(letters) - _QUOTE
     known: dict[int, bool] = {}
     for middle in range(0, len(letters) - _STEP + 1, _STEP):
-        # A passage of that length holds one of these pieces, wherever it begins.
+        # Every passage of that length contains one of these pieces.
         if letters[middle : middle + _STEP] in whole:
             for start in range(max(middle - _STEP, 0), min(middle, last) + 1):
                 if start not in known:
@@ -183,7 +183,7 @@ def _find_passages(letters: str, whole: str) -> Iterable[_Span]:
 
 
 def _find_short_texts(letters: str, places: Sequence[tuple[int, int]], texts: Sequence[str]) -> Iterable[_Span]:
-    """Every occurrence of a whole short text that is no part of longer words."""
+    """Every occurrence of a whole short text that is not part of a longer word."""
     for short in {re.sub(_NO_LETTER, "", source).casefold() for source in texts if len(source) < 8 * _QUOTE}:
         start = letters.find(short) if _SHORTEST_QUOTE <= len(short) < 2 * _QUOTE else -1
         while start >= 0:

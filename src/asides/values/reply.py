@@ -21,7 +21,7 @@ from asides.values.thinking import NO_THOUGHT, Effort, Origin, Seal, Thought, Th
 from asides.values.usage import Cost, Timing, Usage, find_cost
 
 if TYPE_CHECKING:
-    # The default is for type checkers: whoever writes `Reply` need not say what its output is.
+    # The default is for type checkers: a bare `Reply` needs no type argument.
     from typing_extensions import TypeVar
 
     Output_co = TypeVar("Output_co", default=Any, covariant=True)
@@ -45,7 +45,7 @@ _ADVICE: dict[Outcome, str] = {
 }
 
 
-_MOST_QUOTED = 300
+_MAX_QUOTED = 300
 """How many characters of the commentary the advice quotes."""
 
 
@@ -266,7 +266,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
     def to_dict(self, *, thinking: bool = False, seals: bool = False, raw: bool = False) -> dict[str, Any]:
         """Return the reply as plain JSON: `json.dumps` takes it.
 
-        `thinking` is None unless `thinking=True`; `thinking_type` tells whether there is some. `seals=True` adds the
+        `thinking` is None unless `thinking=True`; `thinking_type` shows whether there is some. `seals=True` adds the
         seals, and `raw=True` the response as received, in `metadata`; it may hold both. With `output=`, `output` is its
         value, or None if the answer does not fit.
         """
@@ -329,7 +329,7 @@ class Reply(msgspec.Struct, Generic[Output_co], frozen=True, eq=False):
         outcome = self.outcome
         if outcome == "answered" or (self.text.strip() and outcome == "tool_calls"):
             return self
-        said = f" It said: {self.commentary[:_MOST_QUOTED]!r}" if self.commentary else ""
+        said = f" It said: {self.commentary[:_MAX_QUOTED]!r}" if self.commentary else ""
         raise NoAnswer(f"{self.model or 'the model'} gave no answer ({outcome}): {_ADVICE[outcome]}{said}", self)
 
     def __str__(self) -> str:

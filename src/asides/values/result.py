@@ -55,7 +55,7 @@ class ToolFinished(msgspec.Struct, JsonForm, frozen=True, tag="tool_finished"):
 
 
 class StepEnded(msgspec.Struct, JsonForm, frozen=True, tag="step_ended"):
-    """A turn of the model is over, its tools included."""
+    """A turn of the model has ended, including its tools."""
 
     step: int
     outcome: Outcome
@@ -120,7 +120,7 @@ def sum_usage(steps: Sequence[Step]) -> Usage:
 
 
 _OF_THE_RUN = frozenset({"commentary", "thinking", "thinking_type"})
-"""The fields of `metadata` that are of all steps, not of the last reply."""
+"""The fields of `metadata` that cover all steps instead of the last reply."""
 
 
 class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
@@ -157,7 +157,7 @@ class Result(msgspec.Struct, Generic[Output], frozen=True, eq=False):
 
     @property
     def usage(self) -> Usage:
-        """The sum of all steps; thinking tokens are counted apart, as in each step."""
+        """The sum of all steps; thinking tokens are counted separately, as in each step."""
         return sum_usage(self.steps)
 
     @property

@@ -42,7 +42,7 @@ class Origin(msgspec.Struct, JsonForm, frozen=True):
 
 
 ENVELOPES = ("asd1.", "YXNkMS")
-"""How the tokens of a relay begin, plain and in base64. They are for the relay that made them."""
+"""Prefixes of a relay's tokens, plain and in base64. Only the relay that made them can read them."""
 
 
 class Seal(msgspec.Struct, JsonForm, frozen=True):
@@ -153,7 +153,7 @@ class Thinking(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.effort is not None and self.effort not in EFFORTS:
-            _read_word(self.effort, [])  # Raises InvalidThinking, or finds another word for an effort.
+            _read_word(self.effort, [])  # Raises InvalidThinking, or maps another word for an effort.
 
     @property
     def asked(self) -> bool:
@@ -216,13 +216,13 @@ def read_thinking(
 
 
 # Python refuses to read a number of more than 4,300 digits.
-_MOST_DIGITS = 20
+_MAX_DIGITS = 20
 
 
 def _read_word(word: object, notices: list[Notice]) -> Thinking:
     if not isinstance(word, str):
         raise InvalidThinking(
-            f"thinking is a word, a number of tokens or an object, not {type(word).__name__}.", setting="thinking"
+            f"thinking must be a word, a number of tokens or an object, not {type(word).__name__}.", setting="thinking"
         )
     name = word.strip().lower()
     if name == "ultra":
@@ -238,7 +238,7 @@ def _read_word(word: object, notices: list[Notice]) -> Thinking:
             return Thinking(mode="auto")
         case "on" | "true" | "enabled":
             return Thinking(mode="on")
-        case _ if name.isdecimal() and len(name) < _MOST_DIGITS:
+        case _ if name.isdecimal() and len(name) < _MAX_DIGITS:
             return _read_budget(int(name))
         case _:
             raise InvalidThinking(
@@ -250,9 +250,9 @@ def _read_word(word: object, notices: list[Notice]) -> Thinking:
 def _read_budget(tokens: object) -> Thinking:
     if not isinstance(tokens, int) or isinstance(tokens, bool):
         raise InvalidThinking(
-            f"a thinking budget is a whole number of tokens, not {type(tokens).__name__}.", setting="thinking"
+            f"a thinking budget must be a whole number of tokens, not {type(tokens).__name__}.", setting="thinking"
         )
-    if abs(tokens) >= 10**_MOST_DIGITS:
+    if abs(tokens) >= 10**_MAX_DIGITS:
         raise InvalidThinking("the thinking budget is too large to be a number of tokens.", setting="thinking")
     if tokens < 0:
         raise InvalidThinking(f"a thinking budget of {tokens} tokens is below zero.", setting="thinking")

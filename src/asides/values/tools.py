@@ -56,7 +56,7 @@ def report_names(names: Iterable[str]) -> Notice:
 
 _TEXT = frozenset({str})
 _FUNCTION_TYPES = (None, "function")
-# The fields of tools that have no type: Gemini's, and those of Converse.
+# The fields of tools without a type: Gemini's and Converse's.
 _UNTYPED_TOOLS = frozenset({
     "google_search", "googleSearch", "google_search_retrieval", "googleSearchRetrieval", "code_execution",
     "codeExecution", "url_context", "urlContext", "google_maps", "googleMaps", "file_search", "fileSearch",
@@ -197,7 +197,7 @@ def read_tool_choice(choice: object) -> str:
     if isinstance(choice, str):
         return {"any": "required"}.get(choice, choice)
     if not isinstance(choice, Mapping):
-        raise ConfigError(f"tool_choice is a word, a tool's name or an object, not {type(choice).__name__}.")
+        raise ConfigError(f"tool_choice must be a word, a tool's name or an object, not {type(choice).__name__}.")
     inner = choice.get("function") or choice.get("custom") or choice
     name = inner.get("name") if isinstance(inner, Mapping) else None
     if isinstance(name, str) and name:

@@ -1,4 +1,4 @@
-"""The figures of a reply: its tokens (`Usage`), its time (`Timing`) and its price (`Cost`).
+"""Metrics of a reply: its tokens (`Usage`), its time (`Timing`) and its price (`Cost`).
 
 `input` includes cached tokens, `output` includes thinking. None means not reported, 0 means zero.
 """
@@ -30,9 +30,9 @@ class Usage(msgspec.Struct, JsonForm, frozen=True):
     """
 
     input: int | None = None
-    """With those that a cache read or wrote."""
+    """Includes cache reads and writes."""
     output: int | None = None
-    """With thinking."""
+    """Includes thinking."""
     thinking: int | None = None
     cached: int | None = None
     """Input that was read from the provider's cache."""
@@ -136,7 +136,7 @@ def normalise_usage(
     if total is None and input is not None and output is not None:
         total = input + output
         origin = "derived"
-    # Zero requests are no news: many servers send the field with every reply.
+    # Zero requests mean nothing: many servers send the field with every reply.
     more = (cost, cache_written_hour, tool_requests or None, _find_tier(tiers))
     return Usage(input, output, thinking, cached, total, origin, cache_written, *more)
 
@@ -152,7 +152,7 @@ def _find_tier(tiers: Iterable[Any]) -> str | None:
 
 # 1 dollar in the unit of xAI (docs.x.ai, cost tracking, 2026-11).
 _TICKS = 10**10
-_MOST_DIGITS = 30
+_MAX_DIGITS = 30
 
 
 def read_cost(reported: Any, *, ticks: Any = None, upstream: Any = None) -> Decimal | None:
@@ -178,8 +178,8 @@ def _read_amount(value: Any) -> Decimal | None:
         amount = Decimal(str(value))
     except (InvalidOperation, ValueError):
         return None
-    # A sum or a share of more would be an overflow.
-    return amount if amount.is_finite() and amount >= 0 and amount.adjusted() < _MOST_DIGITS else None
+    # Sums and shares of larger amounts would overflow.
+    return amount if amount.is_finite() and amount >= 0 and amount.adjusted() < _MAX_DIGITS else None
 
 
 def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
@@ -194,7 +194,7 @@ def estimate_usage(messages: tuple[Message, ...], reply: Reply) -> Usage:
 
 
 class Timing(msgspec.Struct, JsonForm, frozen=True):
-    """Seconds from the start of the call, retries included; None: it did not happen, or nobody could see when."""
+    """Seconds from the start of the call, retries included; None: it did not happen, or was not measured."""
 
     first_event: float | None = None
     """Until the first event."""
@@ -203,28 +203,28 @@ class Timing(msgspec.Struct, JsonForm, frozen=True):
     first_word: float | None = None
     """Until the answer began."""
     thinking: float | None = None
-    """In thinking that could be seen: each thought from its first text until something else came. None for a reply that
+    """Time of visible thinking: each thought from its first text until other content arrived. None for a reply that
     came in one piece, since it does not show when the model thought."""
     total: float | None = None
-    """Until the end of the reply, or of what had arrived of it."""
+    """Until the end of the reply, or of the part that arrived."""
 
 
 class ReplyTimer:
-    """Measures a reply: a fold knows what came, and a flow that has a clock when."""
+    """Measures a reply: the fold reports what arrived, a flow with a clock reports when."""
 
     __slots__ = ("_began", "_first", "_last", "_thought", "seconds")
 
     def __init__(self, began: float) -> None:
-        """`began`: the time when the call did."""
+        """`began`: start of the call."""
         self._began = self._last = began
         self._first: dict[str, float] = {}
         self._thought: tuple[int, float] | None = None
-        """The block that is being thought, and since when."""
+        """The current block of thinking and its start."""
         self.seconds: dict[int, float] = {}
-        """How long each thought took, by its block. Not of one that came in one piece with what followed it."""
+        """Duration of each thought by block, except thoughts that arrived together with what follows."""
 
     def stamp(self, now: float, moves: Iterable[tuple[int, str]]) -> None:
-        """Record that these blocks came now, in this order, each with the kind of its content."""
+        """Record that these blocks arrived now, in this order, each with the kind of its content."""
         self._last = now
         elapsed = now - self._began
         self._first.setdefault("event", elapsed)
@@ -311,7 +311,7 @@ class Cost(msgspec.Struct, JsonForm, frozen=True):
 
 
 def sum_costs(costs: Iterable[Cost | None]) -> Cost | None:
-    """Add costs; None when one of them is not known, since the sum would be too low, or when there is none."""
+    """Add costs; None if there are none, or if one is unknown, since the sum would be too low."""
     known = list(costs)
     if not known or None in known:
         return None
@@ -351,7 +351,7 @@ def _estimate(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cos
         counts["cache_write_1h_tokens"] = usage.cache_written_hour
 
     def price(model: str, output: int, thinking: int) -> Any:
-        # It reads the prices that it was installed with. It fetches others only if the program has told it to.
+        # It uses the prices it was installed with, and fetches others only if the program asks for that.
         tokens = genai_prices.Usage(**counts, output_tokens=output, output_reasoning_tokens=thinking)
         return genai_prices.calc_price(tokens, model, provider_id=priced_by)
 
@@ -363,5 +363,5 @@ def _estimate(usage: Usage, models: Sequence[str], priced_by: str | None) -> Cos
             share = None if thinking is None else price(model, thinking, thinking).output_price
             return Cost(Decimal(whole.total_price), thinking=share, origin="estimated")
         except Exception:  # noqa: BLE001, S112
-            continue  # it does not know the model, the counts contradict each other, or it is broken
+            continue  # the model is unknown, the counts are inconsistent, or the library failed
     return None

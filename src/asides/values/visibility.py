@@ -64,10 +64,10 @@ class Visibility(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return asked.intersection(self.history)
 
     def check_keep_thinking(self, keep_thinking: bool | None) -> None:
-        """Raise a ConfigError if thinking shall be kept and none may be."""
+        """Raise a ConfigError if `keep_thinking` conflicts with this visibility."""
         if keep_thinking and not {"raw", "summary"}.intersection(self.history):
             raise ConfigError(
-                "keep_thinking=True, and the visibility of history allows no thinking that can be read. Leave "
+                "keep_thinking=True conflicts with the visibility of history, which allows no readable thinking. Leave "
                 "keep_thinking out, or allow it: Visibility(history=…), or [visibility] in asides.toml."
             )
 
@@ -79,7 +79,7 @@ def read_visibility(given: object) -> Visibility:
     """Read a policy or a mapping of its fields. Raises a ConfigError that names what is wrong."""
     fields: Any = msgspec.structs.asdict(given) if isinstance(given, Visibility) else given
     if not isinstance(fields, Mapping):
-        raise ConfigError(f"visibility is a Visibility or a mapping of its fields, not {type(given).__name__}.")
+        raise ConfigError(f"visibility must be a Visibility or a mapping of its fields, not {type(given).__name__}.")
     try:
         return msgspec.convert(dict(fields), Visibility)
     except msgspec.ValidationError as problem:

@@ -21,7 +21,7 @@ _CLOSING = 4
 # The size of a header value by its type; strings and byte arrays carry their own length.
 _FIXED_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 # Headers repeat literally, one form per type of event. More or longer ones are parsed each time.
-_MOST_KNOWN = 64
+_MAX_KNOWN = 64
 _LONGEST_KNOWN = 1024
 
 _unpack_prelude = Struct(">III").unpack_from
@@ -137,7 +137,7 @@ class FrameReader:
             if closing + _CLOSING > size:
                 self._needed = total
                 return start
-            # The checksum goes on from that of the first eight bytes.
+            # The checksum continues that of the first eight bytes.
             if crc32(data[start + 8 : closing], checksum) != _unpack_closing(data, closing)[0]:
                 raise ProtocolError("an AWS frame has a wrong checksum.", payload=data[start : closing + _CLOSING])
             headers = data[start + _PRELUDE : body]
@@ -151,7 +151,7 @@ class FrameReader:
         event = envelope.headers.get(":event-type", "")
         if self._named and event != _WRAPPING and _is_event(envelope.headers):
             envelope.name = b"{%b:" % msgspec.json.encode(event)
-        if len(data) <= _LONGEST_KNOWN and len(self._known) < _MOST_KNOWN:
+        if len(data) <= _LONGEST_KNOWN and len(self._known) < _MAX_KNOWN:
             self._known[data] = envelope
         return envelope
 

@@ -76,7 +76,7 @@ class LineReader:
         self._size += len(data)
         if self._size > self._limit:
             raise ProtocolError(
-                f"the server never ended its line: it grew past {self._limit} bytes, the limit for one.",
+                f"the server sent a line longer than {self._limit} bytes, the limit for one.",
                 payload=self._pieces[0],
             )
 
@@ -110,7 +110,7 @@ class Framing:
     document `{"x": …}`. `max_event_bytes`: the longest event of a stream; a picture comes in one event.
     """
 
-    # The state at the beginning belongs to the class, as that of a decoder: most of it never changes.
+    # Class-level defaults: a framer is created per reply and rarely changes them.
     form: Form = "unknown"
     head = b""
     """The first bytes, for the error when the body has no known form."""
@@ -205,7 +205,7 @@ class Framing:
 
     @property
     def looks_like_sse(self) -> bool:
-        """Whether the first bytes are those of server-sent events, even if only the first word has begun."""
+        """Whether the body starts like server-sent events, even if only part of the first word has arrived."""
         words = (word.startswith(self.head) or self.head.startswith(word) for word in _FIRST_WORDS)
         return self.form == "sse" and any(words)
 

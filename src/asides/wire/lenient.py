@@ -30,9 +30,9 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "null": type(None),
 }
-_MOST_REMOVALS = 64
+_MAX_REMOVALS = 64
 # Python reads no integer of more digits.
-_MOST_DIGITS = 4300
+_MAX_DIGITS = 4300
 _TO_STANDARD_ALPHABET = str.maketrans("-_", "+/")
 _WHITE_SPACE = str.maketrans("", "", " \t\r\n")
 INVALID_TEXT = ("invalid_text", "invalid characters were replaced by U+FFFD")
@@ -107,11 +107,11 @@ def _read_float(text: str) -> float | str:
 
 
 def _read_integer(text: str) -> int | str:
-    return int(text) if len(text) <= _MOST_DIGITS else text
+    return int(text) if len(text) <= _MAX_DIGITS else text
 
 
 def compact_json(document: bytes | msgspec.Raw) -> bytes:
-    """Write JSON anew, without white space. A number that is too large to be one stays as it is."""
+    """Re-encode JSON without white space. A number that is too large to parse stays as it is."""
     try:
         return msgspec.json.encode(msgspec.json.decode(document))
     except msgspec.ValidationError:
@@ -178,7 +178,7 @@ def read_leniently(
     except (msgspec.DecodeError, UnicodeDecodeError) as invalid:
         raise ProtocolError(f"a document is not JSON ({invalid}).", payload=payload) from None
     removed: list[str] = []
-    for _ in range(_MOST_REMOVALS):
+    for _ in range(_MAX_REMOVALS):
         path = find_mismatch(problem)
         if path is None:
             break

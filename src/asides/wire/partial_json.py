@@ -29,7 +29,7 @@ _WORDS: dict[str, tuple[str, bool | None]] = {"t": ("true", True), "f": ("false"
 _ABSENT = object()
 _LONG_NUMBER = 400
 MAX_DEPTH = 1_000
-"""Levels of lists and objects that are followed. Deeper text is no reply: it ends the parsing, as no JSON does."""
+"""Maximum nesting of lists and objects. Deeper text cannot be a reply: it ends the parsing like invalid JSON."""
 
 
 def partial(text: str) -> Any:
@@ -63,7 +63,7 @@ class PartialJson:
 
     @property
     def complete(self) -> bool:
-        """Whether the value is complete. A number at the root never is: it might go on."""
+        """Whether the value is complete. A number at the root never is: more digits may follow."""
         return self._mode == "done"
 
     @property

@@ -138,7 +138,7 @@ class SseReader:
     def _fail(self, line: bytes | bytearray) -> None:
         begun = b"\n".join([*self._lines, line[:4096]])
         self.failure = ProtocolError(
-            f"the server never ended its event: it grew past {self._limit} bytes, the limit for one. "
+            f"the server sent an event longer than {self._limit} bytes, the limit for one. "
             "Check base_url=, or report it to the host.",
             payload=begun,
         )

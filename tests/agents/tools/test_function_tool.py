@@ -311,7 +311,7 @@ grown: Any = types.FunctionType(print_place.__code__, {}, "größe")
         (lambda: tool(timeout=WRONG)(print_place), "timeout"),
         (lambda: tool(timeout=float("nan"))(print_place), "timeout"),
         (lambda: tool(fatal=(WRONG,))(print_place), "not an exception"),
-        (lambda: tool(WRONG), "a tool is a function, not str"),
+        (lambda: tool(WRONG), "a tool must be a function, not str"),
         (lambda: tool(add), "add is already a tool"),
         (lambda: tool(lambda place: place), "it has no name"),
         (lambda: tool(functools.partial(print_place)), "it has no name"),

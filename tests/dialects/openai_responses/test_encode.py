@@ -272,7 +272,7 @@ def test_the_result_of_a_custom_call_is_custom() -> None:
         ),
         ((Thought("plan", seals=entry(type="reasoning", id="rs_1")), Text("a")), target(PLAIN), 1, ""),
         ((Thought("plan"), Text("a")), target(PLAIN), 1, ""),
-        ((Text("a"), SIGNED), None, 0, "nothing followed"),
+        ((Text("a"), SIGNED), None, 0, "a trailing thought"),
     ],
 )
 def test_a_thought_goes_back_where_the_endpoint_takes_it(

@@ -15,13 +15,13 @@ ROW = asides.Provider(name="acme", base_url="http://h/v1", key_env=("ACME_API_KE
 def test_a_report_is_a_settings_file() -> None:
     findings = (ProbeFinding("thinking", "2 of 2 replies\n[providers.evil]\x1b[2J"),)
     report = ProbeReport(
-        "http://h/v1", "m", "openai_chat", 3, findings, ROW, problem="no request was left", state="answered"
+        "http://h/v1", "m", "openai_chat", 3, findings, ROW, problem="stopped after 3 requests", state="answered"
     )
     text = report.to_text()
     assert list(tomllib.loads(text)["providers"]) == ["acme"]
     assert "\x1b" not in text
     assert "# key        set ACME_API_KEY, or run `asides keys set acme`" in text
-    assert "# note       no request was left" in text
+    assert "# note       stopped after 3 requests" in text
     assert "not complete" in text.splitlines()[0]
     assert '#       name="acme",' in text or '#   asides.Provider(name="acme"' in text
 

@@ -26,7 +26,7 @@ _MESSAGE_CHARACTERS = 300
 # The most that a server may send as one answer, decompressed. The official client limits events to 1 MB, which is less
 # than a photograph, and other bodies not at all.
 _MAX_ANSWER_BYTES = 64 * 1024 * 1024
-# A shorter value of `env=` ("1", "true") is no secret, and redacting it would spoil the text.
+# A shorter value of `env=` ("1", "true") is not a secret, and redacting it would damage the text.
 _MIN_SECRET_LENGTH = 6
 # The official client logs all messages, and its HTTP library all addresses.
 _MUTED_LOGGERS = ("mcp", "client", "httpx2", "httpcore2")
@@ -56,7 +56,7 @@ class Stdio(msgspec.Struct, frozen=True):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What may be secret in it."""
+        """Its values that may be secret."""
         return tuple(value for value in self.env.values() if len(value) >= _MIN_SECRET_LENGTH)
 
     def __repr__(self) -> str:

@@ -74,7 +74,7 @@ class McpServer:
     """A server that offers tools. It is open inside `with` or `async with`, or between `open` and `close`.
 
     Made by `McpServer.stdio` or `McpServer.http`. One object serves sync and async agents, and any number of threads
-    and event loops at once: the connection lives in its own thread.
+    and event loops concurrently: the connection lives in its own thread.
     """
 
     def __init__(

@@ -100,7 +100,7 @@ def _convert_block(block: ContentBlock) -> Text | Image | File:
 def _convert_resource(resource: TextResourceContents | BlobResourceContents) -> Text | Image | File:
     blob: str | None = getattr(resource, "blob", None)
     if blob is None:
-        # The address comes first, so that the model can tell several resources apart.
+        # The address comes first, so that the model can distinguish several resources.
         return Text(f"{resource.uri}\n{getattr(resource, 'text', '')}")
     data = _decode_base64(blob)
     if not data:

@@ -55,7 +55,7 @@ class ServerInfo(msgspec.Struct, frozen=True):
 
 
 class Session:
-    """A connection. It starts at once; `ready` gets the server's info, or the reason why there is no connection."""
+    """A connection. It starts immediately; `ready` gets the server's info, or the reason for the failure."""
 
     def __init__(
         self, label: str, config: ServerConfig, start_timeout: float, listing: tuple[ListedTool, ...] = ()
@@ -84,7 +84,7 @@ class Session:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is no longer open, or failed to open. True in a forked process, which has no connection."""
+        """Whether it has closed, or failed to open. True in a forked process, which has no connection."""
         return self._forks.is_in_child or (self.ready.done() and not self._serving)
 
     @property
@@ -113,7 +113,7 @@ class Session:
             return
         self.request_stop()
         await asyncio.wrap_future(self._ended)
-        self._thread.join()  # It has nothing left to do.
+        self._thread.join()  # It has already ended.
 
     async def call(self, name: str, arguments: dict[str, Any]) -> CallToolResult:
         """Call a tool from any event loop; cancel it to cancel the request. Raises ConnectionLost, RequestRefused."""
@@ -146,7 +146,7 @@ class Session:
         except BaseException as error:  # noqa: BLE001 - the opener gets it, whatever it is
             # Once the session was ready, the error is dropped: waiting calls got ConnectionLost.
             if not self.ready.done():
-                stopped = isinstance(error, asyncio.CancelledError)  # The opener itself was not cancelled.
+                stopped = isinstance(error, asyncio.CancelledError)  # The caller of open was not cancelled.
                 self.ready.set_exception(ConfigError("closed before it was open") if stopped else error)
         finally:
             atexit.unregister(self.close)

@@ -30,16 +30,16 @@ _NATIVE = Strategy("native")
 
 @dataclass(init=False, repr=False, eq=False)
 class ExpectedOutput:
-    """The output that a reply shall have. It is read when it is asked for.
+    """Expected output type of a reply. Parsed lazily.
 
-    For msgspec it has no fields: a type is no JSON, and so a reply can be encoded that has one.
+    It has no fields for msgspec: a type cannot be written as JSON, and replies must stay encodable.
     """
 
     def __init__(self, source: Any, strategy: Strategy = _NATIVE) -> None:
         self.source = source
         """The option `output` as the caller gave it."""
         self.strategy = strategy
-        """How the model was asked, which tells where its answer is."""
+        """How the model was asked, which determines where its answer is."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExpectedOutput) and vars(self) == vars(other)
@@ -82,7 +82,7 @@ _MISMATCH = re.compile(
 
 
 def _describe_mismatch(feedback: str) -> str:
-    """Where and how an answer differs, in parentheses; "" where that cannot be told without quoting it."""
+    """Where and how an answer differs, in parentheses; "" if that would quote the answer."""
     found = _MISMATCH.search(feedback)
     return "" if found is None else f" ({found[0]})"
 
@@ -127,14 +127,14 @@ def _parse_later(_: bytes) -> Any:
 
 
 class PartialOutput:
-    """The output of a reply in progress. Events are noted as they come, and parsed when somebody asks; in all in time
-    linear in the text. Thinking is not looked at.
+    """The output of a reply in progress. Events are collected as they arrive and parsed on demand, in linear time
+    overall. Thinking is ignored.
     """
 
     def __init__(
         self, expected: ExpectedOutput, find_expected: Callable[[], ExpectedOutput | None] | None = None
     ) -> None:
-        """`find_expected` says how the model under way answers: in a run, another model may have taken over."""
+        """`find_expected` returns how the current model answers: in a run, another model may have taken over."""
         self._expected = expected
         self._find_expected = find_expected
         self._is_wrapped = build_schema(expected.source).wrapped
@@ -149,7 +149,7 @@ class PartialOutput:
         self._pieces.clear()
 
     def add(self, events: Iterable[Any]) -> None:
-        """Note the next events of a reply or a run. Each step of a run begins anew."""
+        """Add the next events of a reply or a run. Each step of a run starts over."""
         for event in events:
             kind = type(event)
             if kind is TextDelta:
@@ -176,7 +176,7 @@ class PartialOutput:
         it is a value of the type. A value that was shown does not change later.
         """
         if whole is not None:
-            with suppress(Exception):  # it does not fit, or code of the caller fails
+            with suppress(Exception):  # it does not fit, or the caller's code failed
                 return whole.output
             if not self._is_whole:
                 self._begin()

@@ -38,7 +38,7 @@ class OutputMismatch(Exception):
         super().__init__("the answer does not have the form that was asked for")
         self.feedback = feedback
         self.results = results
-        """Results for the calls that carried the answer, so that the conversation can go on."""
+        """Results for the calls that carried the answer, so that the conversation can continue."""
 
     def __repr__(self) -> str:
         return f"OutputMismatch(<{len(self.feedback)} characters>)"

@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 _STRUCTURE = re.compile(r'["{}\[\]\\]')
 # Only the last JSON values of a thought are tried, since an answer would be at its end.
-_MOST_DRAFTS = 8
-_MOST_STRAY = 8
+_MAX_DRAFTS = 8
+_MAX_STRAY = 8
 
 
 class ParsedOutput(msgspec.Struct, Generic[T], frozen=True):
@@ -34,7 +34,7 @@ class ParsedOutput(msgspec.Struct, Generic[T], frozen=True):
 
     value: T
     results: tuple[ToolResult, ...] = ()
-    """Results for the calls that carried the answer, so that the conversation can go on."""
+    """Results for the calls that carried the answer, so that the conversation can continue."""
 
     @property
     def message(self) -> Message | None:
@@ -118,7 +118,7 @@ def _reject_blank(reply: Reply, output_type: OutputType[Any]) -> NoReturn:
 
 
 def _has_answer(thought: str, output_type: OutputType[Any]) -> bool:
-    for draft in list(_find_values(thought))[-_MOST_DRAFTS:]:
+    for draft in list(_find_values(thought))[-_MAX_DRAFTS:]:
         try:
             output_type.parse(draft)
         except OutputMismatch:
@@ -177,7 +177,7 @@ def _find_fenced(text: str) -> Iterator[str]:
 def _find_values(text: str) -> Iterator[str]:
     """Yield the outermost bracketed texts in order; they may not be JSON. Takes linear time."""
     start = 0
-    for _ in range(_MOST_STRAY):
+    for _ in range(_MAX_STRAY):
         left_open = yield from _find_balanced(text, start)
         if left_open is None:
             return

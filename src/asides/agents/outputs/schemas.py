@@ -23,7 +23,7 @@ SchemaOrJson: TypeAlias = OutputSchema | Literal["json"]
 WRAPPER_FIELD = "value"
 """Providers require an object at the root. Any other value is wrapped in an object with this one field."""
 
-_MOST_NAME = 64
+_MAX_NAME = 64
 # Keywords of a schema that combines others.
 _COMPOSED = ("anyOf", "oneOf", "allOf", "prefixItems")
 
@@ -60,7 +60,7 @@ def build_schema(output: object) -> ProviderSchema:
 
 
 class _Built(msgspec.Struct, frozen=True):
-    """The schema of a class. It holds nothing of the class, so that the class is freed as soon as nobody uses it."""
+    """The schema of a class. It does not reference the class, so that an unused class is freed."""
 
     name: str
     doc: str | None
@@ -95,7 +95,7 @@ def _build_from_type(kind: object) -> ProviderSchema:
 
 
 def _is_plain_class(kind: object) -> TypeGuard[type]:
-    """Whether a class equals no other one, which its metaclass may decide."""
+    """Whether a class equals only itself: a metaclass may define equality."""
     meta = type(kind)
     return isinstance(kind, type) and meta.__eq__ is type.__eq__ and meta.__hash__ is type.__hash__
 
@@ -119,7 +119,7 @@ def _wrap(name: str, schema: dict[str, Any], *, strict: bool | None = None) -> P
 
 def _clean_name(text: str) -> str:
     name = "".join(mark if (mark.isascii() and mark.isalnum()) or mark in "_-" else "_" for mark in text)
-    return name[:_MOST_NAME] or "output"
+    return name[:_MAX_NAME] or "output"
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def _may_hold_pydantic(kind: object) -> bool:
 class _TypeSchema(msgspec.Struct, frozen=True):
     schema: dict[str, Any]
     is_fixed: bool = False
-    """It is the same each time."""
+    """The schema is the same each time."""
 
 
 def _read_type(kind: object) -> _TypeSchema:
@@ -264,7 +264,7 @@ _BOUNDS = (
     *("maxItems", "uniqueItems", "minProperties", "maxProperties", "default", "examples"),
 )
 # More are "too complex" (vercel/ai @ai-sdk/anthropic 2.0.112 and 4.0.94, 2026-11).
-_MOST_OPTIONAL = 10
+_MAX_OPTIONAL = 10
 _FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
 
 
@@ -295,7 +295,7 @@ def simplify_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
     """Simplify the schema for hosts that know only shapes. None when that is impossible: open objects, recursive types,
     or too many optional fields.
     """
-    if _is_recursive(schema) or not _is_closable(schema) or _count_optional_fields(schema) > _MOST_OPTIONAL:
+    if _is_recursive(schema) or not _is_closable(schema) or _count_optional_fields(schema) > _MAX_OPTIONAL:
         return None
     simple: dict[str, Any] = _move_bounds(schema)
     return simple
@@ -319,7 +319,7 @@ def _is_closable(schema: Any) -> bool:
 
 
 def _is_recursive(schema: dict[str, Any]) -> bool:
-    """Whether a definition leads back to itself, or a reference leads anywhere but to a definition."""
+    """Whether a definition is recursive, or a reference does not point to a definition."""
     named = {f"#/{keyword}/{name}": inner for keyword in DEFINITIONS for name, inner in schema.get(keyword, {}).items()}
 
     def leads_back(inner: Any, seen: frozenset[str]) -> bool:

@@ -147,7 +147,7 @@ def _apply_tool(prompt: Prompt, output_type: OutputType[Any], strategy: Strategy
     if only_final:
         choice = strategy.tool if strategy.forced else "auto"
     elif choice in (None, "auto"):
-        # With this strategy text is no answer, so the model has to call some tool.
+        # With this strategy text does not count as an answer, so the model has to call some tool.
         choice = "required" if strategy.forced else "auto"
     instructions = (
         f"Give your final answer by calling the tool {strategy.tool}, once, and not as text. Call it alone, when you "
@@ -173,7 +173,7 @@ def _add_instructions(prompt: Prompt, text: str) -> Prompt:
 
 
 def add_schema_instructions(prompt: Prompt, output_type: OutputType[Any]) -> Prompt:
-    """Add the schema to the instructions, for a model that does not take it otherwise."""
+    """Add the schema to the instructions, for a model that accepts no schema."""
     return _add_instructions(prompt, _describe_schema(output_type))
 
 

@@ -33,7 +33,7 @@ _ANSWER_FIELDS = frozenset(
     "answer finalanswer response finalresponse result finalresult output finaloutput text content message value input "
     "actioninput argument arguments query summary".split()
 )
-_MOST_OF_A_NAME = 200
+_MAX_NAME = 200
 
 
 # --- parsing --------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def is_prose(text: str, names: Collection[str] = ()) -> bool:
 
     `names`: only these can be called.
     """
-    head = text.lstrip()[:_MOST_OF_A_NAME].partition("\n")[0].strip()
+    head = text.lstrip()[:_MAX_NAME].partition("\n")[0].strip()
     word = clean_name(head)
     if not word or head[0] in "{[`~" or word.lower() in _NOTHING or _ANSWER.fullmatch(word):
         return False
@@ -108,7 +108,7 @@ def is_prose(text: str, names: Collection[str] = ()) -> bool:
 def is_decided(text: str) -> bool:
     """Whether the text is long enough for `is_prose`: more than a line, or longer than any name."""
     text = text.strip()
-    return "\n" in text or len(text) > _MOST_OF_A_NAME
+    return "\n" in text or len(text) > _MAX_NAME
 
 
 def clean_name(text: str) -> str:
@@ -212,7 +212,7 @@ def _has_more(rest: str) -> bool:
 
 _FORM = 'Action: the name of one tool\nAction Input: {"parameter": "value"}'
 _EXAMPLES: dict[str, Any] = {"string": "…", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
-_MOST_EXAMPLES = 6
+_MAX_EXAMPLES = 6
 
 
 def find_problem(reply: Reply, tools: Sequence[Tool] = ()) -> str | None:
@@ -237,7 +237,7 @@ def find_problem(reply: Reply, tools: Sequence[Tool] = ()) -> str | None:
 
 
 def build_correction(problem: str) -> Message:
-    """Build the message that tells the model about the problem."""
+    """Build the message that describes the problem to the model."""
     return user(f"That could not be read. {problem}")
 
 
@@ -290,7 +290,7 @@ def _show_form(name: str, tool: Tool | None) -> str:
         return _FORM if not NAME.fullmatch(name) else f'Action: {name}\nAction Input: {{"parameter": "value"}}'
     parameters = list_parameters(tool)
     shown = [each for each in list_required(tool) if each in parameters] or list(parameters)
-    example = {each: _make_example(parameters[each]) for each in shown[:_MOST_EXAMPLES]}
+    example = {each: _make_example(parameters[each]) for each in shown[:_MAX_EXAMPLES]}
     return f"Action: {tool.name}\nAction Input: {json.dumps(example, ensure_ascii=False)}"
 
 

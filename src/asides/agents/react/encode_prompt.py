@@ -23,7 +23,7 @@ STOP = "\nObservation:"
 """A stop sequence, so that a model does not make up the result of a tool."""
 
 # Every provider accepts this many stop sequences.
-_MOST_STOPS = 4
+_MAX_STOPS = 4
 
 
 def encode_prompt(prompt: Prompt, target: Target) -> Prompt:
@@ -56,7 +56,7 @@ def encode_prompt(prompt: Prompt, target: Target) -> Prompt:
 def _add_stop(prompt: Prompt, target: Target, *, thinks: bool) -> tuple[str, ...]:
     rule = target.rule
     refused = "stop" in rule.refuses or (thinks and "stop" in rule.forbids)
-    if refused or STOP in prompt.stop or len(prompt.stop) >= _MOST_STOPS:
+    if refused or STOP in prompt.stop or len(prompt.stop) >= _MAX_STOPS:
         return prompt.stop
     return (*prompt.stop, STOP)
 

@@ -16,10 +16,10 @@ other text goes straight to the current section:
     DROPPED  after an observation that the model made up
 
 *Tags.* A thinking block in tags may begin the text, follow `Thought:`, and, after the first such block, begin any line.
-Nothing inside it is a label: a call that was drafted in a thought is no call. The gate is the splitter that looks for
-such a block.
+Labels inside it are ignored: a call drafted in a thought is not a call. The gate is the splitter that looks for such a
+block.
 
-*Doubt.* "Action: Bob sends the mail" in an answer is no call. An `Action:` in plain text or in the answer counts when
+*Doubt.* "Action: Bob sends the mail" in an answer is not a call. An `Action:` in plain text or in the answer counts if
 one word follows it, or an object, or an input; in the answer, only when that word is the name of a tool.
 
 *Blanks* before a label belong to it.

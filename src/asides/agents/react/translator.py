@@ -58,7 +58,7 @@ class Translator:
         self._pieces: dict[int, int] = {}  # by text: the number of its pieces
         self._open: tuple[type, int] | None = None  # kind and number of the current block
         self._text_blocks: dict[int, int] = {}  # by text: its last block that holds text
-        self._cut: dict[int, int] = {}  # by text: the number of its characters that are no text of the answer
+        self._cut: dict[int, int] = {}  # by text: the number of its characters that are not answer text
         self._answers: set[int] = set()  # the blocks of the current text that hold text
         self._seals: list[ThoughtSealed] = []
         self._call_at = 0
@@ -66,7 +66,7 @@ class Translator:
         self._out: list[Event] = []
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
-        """Take the next events; return those that are certain now."""
+        """Add the next events; return those that are now certain."""
         self._out = []
         for event in events:
             match event:

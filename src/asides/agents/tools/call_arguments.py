@@ -1,4 +1,4 @@
-"""Converts the arguments of a call to the types of the function's parameters, or tells the model what is wrong.
+"""Converts the arguments of a call to the types of the function's parameters, or describes the mismatch for the model.
 
 It is lenient if the meaning is clear: numbers and booleans as text, a list or an object as JSON text, null for an
 optional parameter.

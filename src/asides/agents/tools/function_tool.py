@@ -25,7 +25,7 @@ from asides.values.errors import ConfigError
 from asides.values.parts import ToolCall
 from asides.values.tools import Tool, read_tool
 
-_MOST_WRAPPERS = 8
+_MAX_WRAPPERS = 8
 _NAMES = re.compile(r"[^\W\d]\w*")
 
 Given = ParamSpec("Given")
@@ -56,7 +56,7 @@ class FunctionTool(Generic[Given, Value]):
         # A staticmethod or classmethod object wraps the function that has the name, the types and the docstring.
         inner: Any = self._outer.__func__ if isinstance(self._outer, (staticmethod, classmethod)) else function
         if not callable(inner):
-            raise ConfigError(f"a tool is a function, not {type(inner).__name__}. Decorate a function.")
+            raise ConfigError(f"a tool must be a function, not {type(inner).__name__}. Decorate a function.")
         self._function = inner
         kind: type[Any] = type(function)
         self._unbound = kind is classmethod or (kind is not staticmethod and is_unbound_method(inner))
@@ -150,7 +150,7 @@ class FunctionTool(Generic[Given, Value]):
         bound._outer = bound._function = self._outer.__get__(instance, owner)
         bound.__dict__["__wrapped__"] = bound._function
         bound._unbound = False
-        # The model sees the same for every object.
+        # Every object looks the same to the model.
         bound._signature = self._read_signature()
         return bound
 
@@ -238,7 +238,7 @@ def _list_declared(function: object, depth: int = 0) -> tuple[object, ...] | Non
     """Everything that the signature of a plain function or method is read from; None for other callables."""
     if isinstance(function, MethodType):
         function = function.__func__
-    if not isinstance(function, FunctionType) or depth > _MOST_WRAPPERS:
+    if not isinstance(function, FunctionType) or depth > _MAX_WRAPPERS:
         return None
     if not vars(function).keys() <= {"__wrapped__"}:
         return None
@@ -251,7 +251,7 @@ def _list_declared(function: object, depth: int = 0) -> tuple[object, ...] | Non
         *(function.__code__, function.__doc__, function.__name__, function.__defaults__),
         *(each for pair in (function.__kwdefaults__ or {}).items() for each in pair),
         *(each for pair in annotations.items() for each in pair),
-        # A name in an annotation may stand for another type by now.
+        # A name in an annotation may refer to another type by now.
         *(function.__globals__.get(name) for name in names),
     )
     if "__wrapped__" not in vars(function):
@@ -274,7 +274,7 @@ def find_runnable(tool: ToolLike, earlier: Mapping[str, OfferedTool] | None = No
         if known is not None and isinstance(known.runnable, FunctionTool) and known.runnable.has_read(tool):
             return known.runnable
         return FunctionTool(tool)
-    raise ConfigError(f"a tool is a Tool, a dict or a function, not {type(tool).__name__}. Pass one of them.")
+    raise ConfigError(f"a tool must be a Tool, a dict or a function, not {type(tool).__name__}. Pass one of them.")
 
 
 def read_offer(tool: ToolLike, earlier: Mapping[str, OfferedTool] | None = None) -> OfferedTool:

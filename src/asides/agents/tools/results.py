@@ -103,7 +103,7 @@ def _build_from_value(call: ToolCall, value: Any) -> ToolResult:
             return _build_unsupported(call, value, "return asides.Image(data=…) or asides.File(data=…)")
         case Awaitable():
             if callable(close := getattr(value, "close", None)):
-                close()  # Otherwise Python warns later that it was never awaited.
+                close()  # Prevents Python's warning that it was never awaited.
             return _build_unsupported(call, value, "make the function async")
         case _:
             pass

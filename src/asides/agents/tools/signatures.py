@@ -137,7 +137,7 @@ def read_parameters(function: str, declared: Sequence[DeclaredParameter], descri
     for parameter in declared:
         reader = _build_reader(function, parameter)
         schema: dict[str, Any] = hoist_definitions(reader.schema(), definitions)
-        # The description of the parameter replaces the one that its type may have.
+        # The description of the parameter replaces that of its type.
         if text := _find_description(parameter.kind) or descriptions.get(parameter.name):
             schema["description"] = text
         required = parameter.default is msgspec.UNSET

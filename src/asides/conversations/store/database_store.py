@@ -12,8 +12,8 @@ from asides.database.sqlite_file import SqliteFile
 from asides.values.messages import Message
 from asides.values.usage import Usage
 
-_MOST_NAME = 2000
-"""The bytes of a name in a shared database, which has to fit into a page of its index."""
+_MAX_NAME = 2000
+"""Maximum bytes of a name in a shared database: it must fit into an index page."""
 
 
 class DatabaseStore:
@@ -78,7 +78,7 @@ class DatabaseStore:
         return self._database.run(lambda: tables.load(name, start), writes=False)
 
     def load_first(self, name: str) -> Message | None:
-        """The first message of a conversation; None when there is none."""
+        """The first message of a conversation, or None."""
         return self._database.run(lambda: tables.load_first(name), writes=False)
 
     def about(self, name: str) -> ConversationInfo | None:
@@ -90,7 +90,7 @@ class DatabaseStore:
         return self._database.run(tables.names, writes=False)
 
     def list_infos(self, limit: int | None = None) -> list[ConversationInfo]:
-        """The facts about all conversations, or so many, the latest changed first."""
+        """Summaries of all conversations, or of the latest `limit`, the last changed first."""
         return self._database.run(lambda: tables.list_infos(limit), writes=False)
 
     # --- closing ------------------------------------------------------------------------------------------------------
@@ -110,7 +110,5 @@ def check_name(name: str, *, is_shared: bool) -> None:
     """Raise StoreError for a name that a conversation in a store cannot have."""
     if not name.strip():
         raise StoreError("a stored conversation needs a name. Pass one that is not blank.")
-    if is_shared and len(name.encode("utf-8", "replace")) > _MOST_NAME:
-        raise StoreError(
-            f"the name of a conversation in PostgreSQL has at most {_MOST_NAME} bytes. Pass a shorter one."
-        )
+    if is_shared and len(name.encode("utf-8", "replace")) > _MAX_NAME:
+        raise StoreError(f"the name of a conversation in PostgreSQL has at most {_MAX_NAME} bytes. Pass a shorter one.")

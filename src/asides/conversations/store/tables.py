@@ -1,7 +1,7 @@
 """The tables of conversations and all their SQL statements, for SQLite and PostgreSQL alike.
 
-Each function is work, one transaction or a part of one. On PostgreSQL, whoever changes a conversation locks its row
-first, so that others wait.
+Each function is work, one transaction or a part of one. On PostgreSQL, a change of a conversation locks its row first,
+so that other writers wait.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def delete(name: str) -> Queries[bool]:
 def rename(name: str, new: str, now: float) -> Queries[bool]:
     """Give a conversation another name; False when it is not in the store. Raises StoreError if the name is taken."""
     if name != new:
-        # A row of its own makes others wait who create one of this name at the same time.
+        # Inserting a row of this name first makes concurrent creators of the name wait.
         if not (yield from _insert_conversation(new, now)):
             raise StoreError(f"there is a conversation {new!r} already. Choose another name, or delete that one.")
         yield Query("DELETE FROM conversations WHERE name = ?", (new,))
@@ -149,14 +149,14 @@ def rename(name: str, new: str, now: float) -> Queries[bool]:
 
 
 class LockedConversation(NamedTuple):
-    """A conversation that nobody else changes before this work ends."""
+    """A conversation that is locked until this work ends."""
 
     id: int
     about: ConversationInfo
 
 
 def lock(name: str) -> Queries[LockedConversation | None]:
-    """Let nobody else change a conversation before this work ends; None when it is not in the store."""
+    """Lock a conversation until this work ends; None if it is not in the store."""
     sql = f"SELECT {_ABOUT} FROM conversations WHERE name = ?"  # noqa: S608
     row = (yield Query(sql, (name,), postgres=f"{sql} FOR NO KEY UPDATE")).first
     return None if row is None else LockedConversation(row[0], _parse_about(row))
@@ -232,7 +232,7 @@ def _parse_about(row: tuple[Any, ...]) -> ConversationInfo:
     _, name, version, rewritten, length, system, model, usage, created, updated = row
     try:
         spent = msgspec.json.decode(usage, type=Usage)
-        # A damaged file, or another program, may have put anything into a column.
+        # A damaged file or another program may have written anything into a column.
         msgspec.convert((name, version, rewritten, length, system, model, created, updated), _Columns)
     except (msgspec.DecodeError, TypeError, UnicodeDecodeError):  # TypeError: the column holds a number.
         raise StoreError(

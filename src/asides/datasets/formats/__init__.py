@@ -38,7 +38,7 @@ class Format(msgspec.Struct, frozen=True):
     """The pattern of what begins a turn of another speaker than the model; for formats that are one text."""
 
     keeps: frozenset[Feature] = frozenset()
-    """What it has of that which only some formats have."""
+    """Which of the features that only some formats have."""
 
     def keep(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         """The turns as the format holds them: without signatures, if it has none.
@@ -69,7 +69,7 @@ class Format(msgspec.Struct, frozen=True):
         return messages
 
     def find_spans(self, text: str) -> Iterable[Span]:
-        """The places of what the model says in a conversation that is one text."""
+        """The spans of model output in a conversation that is one text."""
         spans: Iterable[Span] = self._load("find_spans")(text)
         return spans
 
@@ -161,7 +161,7 @@ def find_spans(text: str, *, is_message: bool = False) -> list[Span] | None:
     """The places of what the model says in a conversation that is one text; None if the text is none.
 
     What comes before the first turn is the model's as well. `is_message`: the text is the content of a message of the
-    model, so without a turn of another speaker it is no conversation, but a message with its header.
+    model, so without a turn of another speaker it is not a conversation, but a message with its header.
     """
     for each in FORMATS.values():
         if not each.mark or each.mark not in text:

@@ -81,7 +81,7 @@ def read_reasoning_content(value: Any) -> tuple[Message, ...]:
 
 
 def split_tags(text: str) -> list[Part]:
-    """The thoughts in tags at the beginning of a text, and the text behind them."""
+    """The thoughts in tags at the start of a text, and the text after them."""
     splitter = Splitter(_THINK, "leading", starts_inside=False)
     parts: list[Part] = []
     last = -1

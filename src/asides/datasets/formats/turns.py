@@ -29,7 +29,7 @@ FEATURES: dict[Feature, str] = {
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """What a model says in one piece."""
+    """One piece of a model's turn."""
 
     kind: Said
     text: str
@@ -75,7 +75,7 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def features(self) -> set[Feature]:
-        """What of it only some formats have."""
+        """Its features that only some formats have."""
         kinds = {piece.kind for piece in self.pieces}
         found: dict[Feature, bool] = {
             "signatures": any(piece.signature for piece in self.pieces if piece.kind == "thinking"),
@@ -202,7 +202,7 @@ def split_messages(turn: Turn, order: Sequence[Said]) -> Iterator[tuple[Piece, .
 
 
 def make_call(name: object, arguments: object, call_id: str) -> ToolCall:
-    """A call that was read. Raises FormatError if it is none."""
+    """Read a call. Raises FormatError if it is not one."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments) if arguments.strip() else {}

@@ -93,7 +93,7 @@ class TextBlock:
 
 
 class ThinkingBlock:
-    """A thought and its signature. The signature comes last; other servers send it first, empty or not at all."""
+    """A thought and its signature. The signature arrives last; other servers send it first, empty or not at all."""
 
     __slots__ = ("_kind", "_origin", "_signature", "number")
 
@@ -128,7 +128,7 @@ class ThinkingBlock:
             if thinking:
                 self._emit(thinking, events)
         elif delta.signature is not None:
-            # A signature comes whole; a second one replaces the first, as in the official SDK.
+            # A signature arrives in one piece; a second one replaces the first, as in the official SDK.
             self._signature = delta.signature or self._signature
         else:
             return delta.type in ("thinking_delta", "signature_delta")
@@ -176,7 +176,7 @@ class CallBlock:
 
 
 class RedactedBlock:
-    """A thought that only the provider can read. It comes in one piece."""
+    """A thought that only the provider can read. It arrives in one piece."""
 
     __slots__ = ("number",)
 
@@ -194,7 +194,7 @@ class RedactedBlock:
 
 
 class RawBlock:
-    """A block that goes back unchanged: a tool that the provider ran itself, or an unknown type."""
+    """A block that is sent back unchanged: a tool that the provider ran itself, or an unknown type."""
 
     __slots__ = ("_changed", "_fields", "_input", "_origin", "_read_fields", "is_known", "number")
 

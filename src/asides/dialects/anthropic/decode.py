@@ -143,7 +143,7 @@ class MessagesDecoder(DocumentDecoder):
         elif document.content is not None:
             self._decode_message(document, payload, events)
         elif not kind and document.message is not None:
-            # One cloud sends errors with nothing but a message.
+            # One cloud sends errors with only a message.
             self.failure = build_error(200, {}, self.read_fields(payload), payload, self.target)
         else:
             self.warn("unknown_event", f"an event of type {kind!r} is only in metadata['raw']", events)
@@ -164,8 +164,8 @@ class MessagesDecoder(DocumentDecoder):
             self.warn("second_message", "the server sent more after the end; it is only in metadata['raw']", events)
             return
         if self._started:
-            # A proxy lost its upstream and began again on the same stream. Two halves are no reply: the provider would
-            # refuse the signed thoughts of both.
+            # A proxy lost its upstream and restarted on the same stream. Two halves do not make a reply: the provider
+            # would refuse the signed thoughts of both.
             self.failure = ConnectionLost(
                 f"{self.target.provider.name} broke off and began another message on the same stream; try again "
                 "(.partial has the first part)."
@@ -223,7 +223,7 @@ class MessagesDecoder(DocumentDecoder):
         return 0 if self._last_place is None else self._last_place + 1
 
     def _take_place(self, place: int) -> int:
-        """Take a position for a block, and return its number."""
+        """Reserve a position for a block, and return its number."""
         self._places.add(place)
         self._last_place = place if self._last_place is None else max(place, self._last_place)
         return place * self._stride

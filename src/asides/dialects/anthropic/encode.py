@@ -102,10 +102,10 @@ def build_url(target: Target, model: str, *, streams: bool) -> str:
 
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[dict[str, Any], list[str]]:
-    # An unknown model may take them.
+    # An unknown model may accept them.
     changes_effort = target.rule.effort_updates is not None or target.rule.thinking == "unknown"
     is_strict = "claude_rules" in target.facts.enforces
-    # Newer models take a conversation that begins with the model's words (recorded: Sonnet 4.5).
+    # Newer models accept a conversation that begins with an assistant message (recorded: Sonnet 4.5).
     model_first = target.rule.thinking != "never"
     encoded = encode_messages(
         prompt, notices, changes_effort=changes_effort, is_strict=is_strict, model_first=model_first
@@ -143,7 +143,7 @@ def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> tuple[
     if isinstance(own, dict) and "type" not in own and "thinking" not in body:
         # Fields that a request had beside a type; the object is refused without one.
         del extra["thinking"]
-        notices.append(Notice("setting_dropped", "it means nothing without thinking", "thinking", ", ".join(own)))
+        notices.append(Notice("setting_dropped", "it has no effect without thinking", "thinking", ", ".join(own)))
     body = write_fields(prompt, merge_fields(body, extra), "anthropic", _WHOLE, notices)
     if _restore_older_output(prompt, body):
         betas.append(OLDER_OUTPUT)

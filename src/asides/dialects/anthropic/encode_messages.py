@@ -206,7 +206,7 @@ def _encode_url(url: str) -> Wire:
 
 
 def _encode_thought(thought: Thought) -> list[Wire]:
-    """Encode a thought as the blocks that it came as. Without a signature the field is present and empty."""
+    """Encode a thought as the blocks in which it arrived. Without a signature the field is present and empty."""
     redacted = [seal.value for seal in thought.seals if seal.kind == REDACTED]
     signature = next((seal.value for seal in thought.seals if seal.kind == SIGNATURE), "")
     encoded: list[Wire] = [{"type": "redacted_thinking", "data": data} for data in redacted]

@@ -48,7 +48,7 @@ class Iteration(msgspec.Struct):
 
 
 class ServerToolUse(msgspec.Struct):
-    """Requests of tools that the provider ran. It bills searches; fetched pages cost their tokens alone."""
+    """Requests of tools that the provider ran. It bills searches; fetched pages only cost their tokens."""
 
     web_search_requests: int | None = None
 
@@ -187,7 +187,7 @@ class UsageSoFar:
         if total_input is not None or compactions:
             total_input = _sum_input(counts) + sum(map(_sum_input, compactions))
         details = counts.output_tokens_details
-        # Clients count on the two numbers, so a server writes two zeros and nothing else while it knows neither.
+        # Clients require the two numbers, so a server writes two zeros while both are unknown.
         is_known = bool(total_input or counts.output_tokens or details or counts.cache_read_input_tokens is not None)
         return normalise_usage(
             input=total_input if is_known else None,
@@ -226,7 +226,7 @@ def _sum_input(counts: WireUsage | Iteration) -> int:
 
 
 def _add_counts(count: int | None, more: list[int | None]) -> int | None:
-    """Add counts that are known; None if none is."""
+    """Add the known counts; None if none is known."""
     known = [each for each in (count, *more) if each is not None]
     return sum(known) if known else None
 

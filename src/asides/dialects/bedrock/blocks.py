@@ -21,7 +21,7 @@ SIGNATURE = "signature"
 REDACTED = "redacted"
 CITATIONS = "citations"
 PLACEHOLDER = "placeholder"
-"""The kind of a seal with the text that stands for thinking which the provider does not show."""
+"""The kind of a seal that holds the provider's placeholder text for hidden thinking."""
 VIA = "reasoningContent"
 # Nova 2 always sends this as its reasoning (AWS nova2-userguide, reasoning-capabilities, 2026-11).
 _HIDDEN = "[REDACTED]"
@@ -81,7 +81,7 @@ class ThoughtBlock:
             events.append(ThinkingDelta("".join(held), self.number, self._kind, "block", VIA))
 
     def _may_be_hidden(self, text: str) -> bool:
-        """Whether the placeholder, maybe repeated, goes on with this text after the text that is held."""
+        """Whether this text continues the placeholder, maybe repeated, after the held text."""
         bare = "".join(text.split())
         begun = self._held_length % len(_HIDDEN)
         return (_HIDDEN * (len(bare) // len(_HIDDEN) + 2)).startswith(bare, begun)
@@ -129,7 +129,7 @@ class CallBlock:
 
 
 class RawBlock:
-    """A block that goes back unchanged: a tool that the provider ran itself, or an unknown type."""
+    """A block that is sent back unchanged: a tool that the provider ran itself, or an unknown type."""
 
     __slots__ = ("_fields", "_input", "_origin", "kind", "number")
 

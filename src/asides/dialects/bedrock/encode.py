@@ -82,7 +82,7 @@ def build_url(target: Target, streams: bool) -> str:
 
 def _build_body(prompt: Prompt, target: Target, notices: list[Notice]) -> dict[str, Any]:
     replay = target.provider.replay_rule(target.family or target.model).when
-    # Claude's newer models take a conversation that begins with the model's words (recorded).
+    # Claude's newer models accept a conversation that begins with an assistant message (recorded).
     is_claude = "claude_rules" in target.facts.enforces
     model_first = is_claude and target.rule.thinking != "never"
     takes_unsigned = replay not in ("never", "sealed")
@@ -139,7 +139,7 @@ def _encode_tools(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
     called = bool(list_calls(prompt.messages))
     if not prompt.tools or (prompt.tool_choice == "none" and not called):
         if prompt.tool_choice not in (None, "auto", "none"):
-            notices.append(Notice("setting_dropped", "tool_choice means nothing without tools", "tool_choice"))
+            notices.append(Notice("setting_dropped", "tool_choice has no effect without tools", "tool_choice"))
         return {}
     tools = [(_encode_tool(tool), tool.cache) for tool in prompt.tools]
     marked = [each for tool, cache in tools for each in (_mark_cache(tool, cache) if cache else [tool])]
@@ -264,7 +264,9 @@ def _separate_results(turn: Wire, notices: list[Notice]) -> list[Wire]:
     if not others:
         return [turn]
     add_notice(
-        notices, "turn_added", "tool results stand alone here; a short message of the model was added after them"
+        notices,
+        "turn_added",
+        "tool results need a message of their own here; a short assistant message was added after them",
     )
     bridge = _finish_turn("assistant", [_encode_text(_BRIDGE)])
     return [_finish_turn("user", results), bridge, _finish_turn("user", others)]
@@ -277,16 +279,20 @@ def _separate_calls(turn: Wire, notices: list[Notice]) -> list[Wire]:
         return [turn]
     if all(_has_field(block, "reasoningContent") or _has_field(block, "cachePoint") for block in others):
         add_notice(
-            notices, "reasoning_not_sent", "tool calls stand alone here, so the thinking before them was left out"
+            notices,
+            "reasoning_not_sent",
+            "tool calls need a message of their own here, so the thinking before them was left out",
         )
         return [_finish_turn("assistant", calls)]
-    add_notice(notices, "turn_added", "tool calls stand alone here; a short message of the user was added before them")
+    add_notice(
+        notices, "turn_added", "tool calls need a message of their own here; a short user message was added before them"
+    )
     bridge = _finish_turn("user", [_encode_text(_CONTINUE)])
     return [_finish_turn("assistant", others), bridge, _finish_turn("assistant", calls)]
 
 
 def _split_turn(turn: Wire, name: str) -> tuple[list[Any], list[Any]]:
-    """The blocks of this kind, and the others; no others if the turn may stay as it is."""
+    """The blocks of this kind, and the others; no others if the turn can stay unchanged."""
     blocks: list[Any] = turn["content"]
     named = [block for block in blocks if _has_field(block, name)]
     others = [block for block in blocks if not _has_field(block, name)]
@@ -367,7 +373,7 @@ def _encode_thought(thought: Thought) -> list[Wire]:
 
 
 def _encode_unsigned(thought: Thought) -> list[Wire]:
-    """Encode a thought for a model that does not sign, and takes its thinking back."""
+    """Encode a thought for a model that does not sign, and accepts its thinking back."""
     if thought.seals or not thought.text:
         return _encode_thought(thought)
     return [{"reasoningContent": {"reasoningText": {"text": thought.text}}}]

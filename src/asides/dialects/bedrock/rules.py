@@ -142,7 +142,7 @@ Mixed = Mapping[str, Rule]
 def check(request: WireRequest, target: Target) -> Iterator[BrokenRule]:
     """Yield every rule that the request breaks at this target, in the order in which the server checks."""
     body = request.body
-    # Notes of the system may stand between the turns.
+    # System notes may occur between the turns.
     turns = [
         (place, {**message, "content": as_objects(message.get("content"))})
         for place, message in enumerate(as_objects(body.get("messages")))
@@ -178,7 +178,7 @@ def _wrap(broken: BrokenRule) -> BrokenRule:
 
 
 def wrap_words(broken: BrokenRule) -> BrokenRule:
-    """Put Bedrock's words around those of a model's server."""
+    """Wrap the words of a model's server in Bedrock's."""
     return msgspec.structs.replace(broken, text=f"{_WRAPPED}{broken.text}")
 
 

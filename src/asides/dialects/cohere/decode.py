@@ -254,7 +254,7 @@ class ChatDecoder(DocumentDecoder):
         events.append(ToolCallDelta(block, call.id or None, name or None, arguments))
 
     def _add_citation(self, citation: msgspec.Raw) -> None:
-        # A stream sends them one by one; some servers send several at once.
+        # A stream sends them one by one; some servers send several together.
         entry = self.compact(citation)
         entries = msgspec.json.decode(entry, type=list[msgspec.Raw]) if entry.startswith(b"[") else [entry]
         for one in entries:

@@ -56,7 +56,7 @@ from asides.wire.lenient import is_marked, read_any
 
 SIGNATURE = "thought_signature"
 THOUGHT_PART = "thought_part"
-"""The seal of a thought that is no text: the whole part, as JSON."""
+"""The seal of a thought that is not text: the whole part, as JSON."""
 
 METADATA = ("groundingMetadata", "urlContextMetadata", "citationMetadata")
 """Fields of a candidate outside its content, about the tools that it used."""
@@ -234,7 +234,7 @@ class ContentDecoder(ContinuedDecoder):
         self._finish_call(events, whole=True)
         self._begin_block(None, events)
         if is_thought:
-            # A picture, or code: it is not part of the answer, and goes back as it came.
+            # A picture, or code: it is not part of the answer, and is sent back unchanged.
             raw = self._raw_parts.find(self.payloads[-1], candidate, number)
             events.append(ThoughtSealed(Seal(THOUGHT_PART, raw, self.origin), self._block, "hidden", "block"))
             return
@@ -367,7 +367,7 @@ def build_file(address: str, media_type: str) -> File:
 
 
 def build_media(part: Part) -> Image | File | None:
-    """Return the picture or file of a part; None if it holds none, or data that are not what they are said to be."""
+    """Return the picture or file of a part; None if it has none, or if the data contradict their type."""
     if part.file_data is not None:
         uri, kind = part.file_data.file_uri, part.file_data.mime_type
         return build_file(uri, kind) if uri else None
@@ -383,7 +383,7 @@ def build_media(part: Part) -> Image | File | None:
         if name == "image":
             return Image(data=data, media_type=media_type)
         return File(name=f"{name}.{form}", data=data, media_type=media_type)
-    except ConfigError:  # empty, or not what it is said to be: the part stays as it came
+    except ConfigError:  # empty, or it contradicts its type: the part stays unchanged
         return None
 
 
@@ -396,7 +396,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^\
 # Models do not write larger list indexes.
 _FARTHEST = 10_000
 # The empty items before those indexes, in all lists of a call.
-_MOST_PADDING = 100_000
+_MAX_PADDING = 100_000
 
 
 class PartialArguments:
@@ -411,7 +411,7 @@ class PartialArguments:
         self._path: list[Step] = []
         """The steps of that path."""
         self._pieces: list[str] = []
-        self._padding = _MOST_PADDING
+        self._padding = _MAX_PADDING
 
     def add(self, piece: PartialArg) -> bool:
         """Add a piece; False when its path cannot be parsed."""
@@ -465,7 +465,7 @@ class PartialArguments:
         return True
 
     def merge(self, whole: dict[str, Any]) -> None:
-        """Add arguments that came whole."""
+        """Add arguments that arrived in one piece."""
         self._value |= whole
 
     def to_json(self, *, whole: bool) -> str:

@@ -31,7 +31,7 @@ _SCHEMAS = frozenset({"parametersJsonSchema", _OUTPUT_SCHEMA})
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
-    """Whether a field means the same: schemas have an older form, and one part may stand without its list."""
+    """Whether a field means the same: schemas have an older form, and a single part needs no list."""
     return (name in _SCHEMAS and bool(read_schema(theirs) == ours)) or (name == "parts" and bool(ours == [theirs]))
 
 

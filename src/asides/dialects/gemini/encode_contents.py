@@ -92,7 +92,7 @@ class _ContentEncoder:
                 parts = _encode_model(message, notices, must_sign=self.must_sign, keeps_blanks=keeps_blanks)
                 turns: Turns = [("assistant", parts)] if parts else []
                 if parts and not history.last:
-                    detail = "a conversation begins with the user here; a short user message was added"
+                    detail = "conversations must begin with the user here; a short user message was added"
                     add_notice(notices, "turn_added", detail)
                     return [("user", [{"text": OPENING}]), *turns]
                 return turns
@@ -167,7 +167,7 @@ def _encode_tool_result(
     parts = () if isinstance(result.content, str) else result.content
     media = [_encode_media(part, notices) for part in parts if not isinstance(part, Text)]
     if media and (result.call_id in inside or name in inside):
-        # Older models refuse it, so it is only for results that came like this.
+        # Older models refuse it, so it is only for results that had it.
         encoded["functionResponse"]["parts"] = media
         media = []
     return [encoded, *media]
@@ -230,7 +230,7 @@ def _encode_model_part(part: Part, notices: list[Notice]) -> list[Wire]:
         case Image() | File():
             return [_sign(_encode_media(part, notices), part.seals)]
         case ServerTool(name=name) if name in METADATA:
-            return []  # it came beside the content, not as a part of it
+            return []  # it arrived beside the content, not as a part of it
         case ServerTool() | UnknownPart():
             return _encode_verbatim(part, notices)
         case _:

@@ -127,7 +127,7 @@ class _Importer:
         ]
 
     def _import_tool_result(self, answer: Mapping[str, Any]) -> ToolResult | None:
-        """Import a result; None if it came before."""
+        """Import a result; None if it is a duplicate."""
         name, given_id = answer.get("name"), answer.get("id")
         if not isinstance(name, str):
             raise ConfigError("a functionResponse has no name.")
@@ -236,7 +236,7 @@ def _read_parts(content: Any) -> list[dict[str, Any]]:
         raise ConfigError("a content is an object with a role and parts.")
     parts: Any = content.get("parts", [])
     if isinstance(parts, dict):
-        parts = [parts]  # the API takes one part without its list
+        parts = [parts]  # the API accepts one part without its list
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise ConfigError("parts is a list of objects.")
     return parts

@@ -17,7 +17,7 @@ from asides.providers.provider import Target
 from asides.wire.lenient import read_base64
 
 PLACEHOLDERS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
-"""Signatures that stand for a lost one, as documented."""
+"""Documented placeholders for a lost signature."""
 _LEARN_MORE = "Learn more: https://docs.cloud.google.com/vertex-ai/generative-ai/docs/thought-signatures"
 
 MISSING = Rule(

@@ -135,7 +135,7 @@ CHUNKS = msgspec.json.Decoder(Chunk)
 
 
 def is_empty_call(call: FunctionCall) -> bool:
-    """Whether a call has no field at all: it only ends the one before."""
+    """Whether a call has no fields: it only ends the previous one."""
     return (
         call.name is None
         and call.id is None
@@ -282,7 +282,7 @@ def build_error(status: int, headers: Mapping[str, str], error: Any, body: bytes
     found = error.get("details")
     details = [detail for detail in found if isinstance(detail, dict)] if isinstance(found, list) else []
     reason = next((detail["reason"] for detail in details if isinstance(detail.get("reason"), str)), None)
-    # A wrong key comes as a bad request; only the reason shows that it was the key.
+    # An invalid key is reported as a bad request; only the reason identifies the key.
     word = reason if status == 400 and reason else word if word is not None else code
     return from_status(
         status,

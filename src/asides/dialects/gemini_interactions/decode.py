@@ -92,7 +92,7 @@ class _OpenStep:
         self.has_pieces = False
         """Arguments have come in pieces."""
         self.fields: dict[str, Any] = {}
-        """Of a step that is kept as it is."""
+        """Of a step that is kept unchanged."""
         self.summary: list[Any] = []
         """The contents of a summary that has more than text."""
 
@@ -121,7 +121,7 @@ class InteractionsDecoder(ContinuedDecoder):
         self._is_named = False
 
     def is_complete(self) -> bool:
-        """Whether the whole reply has come: its state ends it, the end mark alone does not."""
+        """Whether the reply is complete: its state ends it, the end mark alone does not."""
         return self.stop is not None or not (self.streamed or self.is_resumed)
 
     def resume(self) -> None:
@@ -304,7 +304,7 @@ class InteractionsDecoder(ContinuedDecoder):
                 events.append(PartArrived(self._build_part(opened, events), opened.block))
 
     def _build_part(self, opened: _OpenStep, events: list[Event]) -> ServerTool | UnknownPart:
-        """Build a step that is kept as it is: a tool that the provider ran, or an unknown step."""
+        """Build a step that is kept unchanged: a tool that the provider ran, or an unknown step."""
         fields = opened.fields
         document = msgspec.json.encode(fields).decode()
         if opened.kind in (*SERVER_TOOLS, "function_result"):

@@ -120,7 +120,7 @@ def _list_contents(given: Any) -> list[Any]:
 
 
 def _encode_state(prompt: Prompt, notices: list[Notice]) -> dict[str, Any]:
-    """Encode where a conversation continues, and that nothing is stored: the server stores by default."""
+    """Encode where a conversation continues, and whether to store it: the server stores by default."""
     state = prompt.state
     notices += [
         Notice("setting_dropped", f"this dialect has no {name}", name)
@@ -392,7 +392,7 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
 
 
 def _is_same_content(step: Wire, theirs: Any) -> bool:
-    """Whether contents that stood alone say what a step says."""
+    """Whether contents without a step are equivalent to a step."""
     given = _list_contents(theirs)
     try:
         read = import_steps([{"type": "user_input", "content": given}])

@@ -92,7 +92,7 @@ class WireUsage(msgspec.Struct, gc=False):
 
 
 class Metadata(msgspec.Struct, gc=False):
-    """What a delta says about the whole interaction."""
+    """Fields of a delta about the whole interaction."""
 
     total_usage: WireUsage | None = None
 
@@ -172,7 +172,7 @@ _STOPS: dict[str, StopKind] = {
     "queued": "unknown",
 }
 UNDER_WAY = ("in_progress", "queued")
-"""States of an interaction that runs on: a stream goes on, and a background task has begun."""
+"""States of an unfinished interaction: a stream continues, or a background task has begun."""
 FAILED = ("failed", "cancelled")
 STATUSES = (*_STOPS, *FAILED)
 

@@ -40,7 +40,7 @@ from asides.values.thinking import Thought, join_thoughts
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
-    """Whether a field means the same: some are optional, and one text to stop at may stand alone."""
+    """Whether a field means the same: some are optional, and a single stop text needs no list."""
     return (name in _OPTIONAL_FIELDS and theirs is None) or (name == "stop" and bool(ours == [theirs]))
 
 

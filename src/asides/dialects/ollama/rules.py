@@ -1,7 +1,7 @@
 """Rules of Ollama's chat: which models think, each result after its call, no empty answers.
 
 The real server checks `think` against the model, passes messages to a template and checks little of them. The rules for
-messages check what a template needs to tell results apart. A result need not name its tool or its call: those without
+messages check what a template needs to distinguish results. A result need not name its tool or its call: those without
 an id belong to the calls in their order.
 """
 

@@ -41,7 +41,7 @@ class Function(msgspec.Struct):
 
 
 class Call(msgspec.Struct):
-    """A call; it comes whole. Older servers send no id."""
+    """A call, always in one piece. Older servers send no id."""
 
     id: str | None = None
     function: Function | None = None

@@ -535,7 +535,7 @@ class _Details:
         return _Addition(entry.number, text, kind == _SUMMARY)
 
     def _find(self, *parts: Any) -> _Entry:
-        """Return the entry of this index, type and id; a new one where there is none."""
+        """Return the entry of this index, type and id, or create it."""
         key = tuple(part if isinstance(part, (str, int, float)) else None for part in parts)
         if key not in self._entries:
             # An entry's id may come late. A fragment without an id belongs to the last entry of its index and type.

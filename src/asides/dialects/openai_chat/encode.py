@@ -101,7 +101,7 @@ def _accepts_no_field(_: Mapping[str, Any], name: str, *, notices: list[Notice])
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
-    """Whether a field means the same: a tool is a function, and one text to stop at may stand alone."""
+    """Whether a field means the same: a tool is a function, and a single stop text needs no list."""
     return (name == "type" and ours == "function" and theirs is None) or (name == "stop" and ours == [theirs])
 
 
@@ -200,7 +200,7 @@ def _encode_choice(name: str, *, custom: bool) -> dict[str, Any]:
 
 
 def _find_custom_name(native: Mapping[str, Any]) -> str | None:
-    """Return the name of a tool that takes free text; None for other tools."""
+    """Return the name of a free-text tool; None for other tools."""
     described = native.get("custom") if native.get("type") == "custom" else None
     return described.get("name") if isinstance(described, Mapping) else None
 

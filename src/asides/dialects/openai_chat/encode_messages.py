@@ -52,7 +52,7 @@ _SIGNATURE = "thought_signature"
 _BRIDGE = "Noted."
 
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-# What was added comes after what was left out.
+# Notices about additions follow those about omissions.
 _LAST_NOTICES = {"signature_stand_in": 1, "turn_added": 2}
 
 
@@ -138,10 +138,10 @@ class _MessageEncoder:
     # --- hosts that refuse a user message after results -------------------------------------------------------------
 
     def make_bridge(self, role: str, following: str) -> list[Wire]:
-        """Make the message of the model that must stand between tool results and a user message."""
+        """Make the assistant message that must separate tool results from a user message."""
         if (role, following) != ("tool", "user"):
             return []
-        detail = "only the model may follow tool results here; a short message of the model was added"
+        detail = "only the assistant may follow tool results here; a short assistant message was added"
         add_notice(self.notices, "turn_added", detail)
         return [{"role": "assistant", "content": _BRIDGE}]
 
@@ -200,7 +200,7 @@ class _MessageEncoder:
         fields = self.encode_thoughts(message, calls=bool(calls))
         content = self.encode_own_content(message, own, images) if is_list else self.encode_content(message)
         if content and calls and fields and "one_channel" in self.target.facts.enforces:
-            add_notice(self.notices, "reasoning_not_sent", "a turn with calls has words or thinking here, not both")
+            add_notice(self.notices, "reasoning_not_sent", "a turn with calls can have text or thinking here, not both")
             fields = {}
         if not content and not calls and not refusal and not fields and not images:
             add_notice(self.notices, "message_not_sent", "an assistant message without content was left out")
@@ -271,7 +271,7 @@ class _MessageEncoder:
         return encoded
 
     def add_unknown_calls(self, message: Message, own: Wire, calls: list[Wire]) -> list[Wire]:
-        """Return the calls with those of a kind that is not known here, in order."""
+        """Return the calls, including those of an unknown kind, in order."""
         known, found = iter(calls), own.get("tool_calls")
         if not isinstance(found, list):
             return calls
@@ -337,7 +337,7 @@ class _MessageEncoder:
         return fields
 
     def choose_field(self, thought: Thought) -> str:
-        """The field in which the thought came. A host that names its only field gets an imported thought there."""
+        """The field in which the thought arrived. A host that names its only field gets an imported thought there."""
         via, own = thought.via, self.quirks.replay_field
         if via is None or via not in self.thinking_in or (own and thought.origin is None):
             return own or THINKING_FIELDS[0]
@@ -365,7 +365,7 @@ def _read_ids(prompt: Prompt, quirks: Quirks) -> CallIds:
 
 
 def _is_same(name: str, ours: Any, theirs: Any) -> bool:
-    """Whether a field means the same: an address may stand alone, and a cache mark beside the content."""
+    """Whether a field means the same: an address needs no object, and a cache mark may be beside the content."""
     if name == "content" and isinstance(theirs, str) and isinstance(ours, list) and len(ours) == 1:
         return bool(ours[0].get("text") == theirs and ours[0].keys() <= {"type", "text", "cache_control"})
     if name == "arguments" and isinstance(theirs, str) and isinstance(ours, str):
@@ -374,8 +374,8 @@ def _is_same(name: str, ours: Any, theirs: Any) -> bool:
 
 
 def _wants_thinking_back(prompt: Prompt, target: Target) -> bool:
-    """Whether the model will think, as far as is known, and takes earlier thinking back. A host that refused a history
-    without it thinks though it was told not to.
+    """Whether the model will think, as far as is known, and accepts earlier thinking. A host that refused a history
+    without it thinks even with thinking turned off.
     """
     if target.thinks(prompt.thinking) is False and target.restrictions.missing_thinking is None:
         return False

@@ -69,7 +69,7 @@ def _import_plain(message: object) -> Message | None:
 
 
 def _is_answer(content: str) -> bool:
-    """Whether a text of an assistant holds no thinking in tags for certain."""
+    """Whether an assistant's text certainly has no thinking in tags."""
     return begins_answer(content, DEFAULT_TAGS) or not may_hold_tags(content, DEFAULT_TAGS)
 
 
@@ -79,7 +79,7 @@ def import_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message
     Calls of the old `function_call` kind have no ids; `legacy_calls`, the number of them so far, becomes part of an id.
     """
     if not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
-        raise ConfigError(f"a message is an object with a role and content, not {_describe_type(message)}.")
+        raise ConfigError(f"a message must be an object with a role and content, not {_describe_type(message)}.")
     message = _rewrite_flat_calls(message)
     role = ROLES.get(_read_text(message, "role"))
     if role is None:
@@ -93,7 +93,7 @@ def import_message(message: Mapping[str, Any], legacy_calls: int = 0) -> Message
     if role == "assistant":
         content = _import_assistant(message, content, legacy_calls)
     if not content and not has_content:
-        # What it says may be in a field with another name, and would be lost.
+        # Its content may be in a field with another name, and would be lost.
         raise ConfigError('content is missing. Write {"role": "…", "content": "…"}.')
     return Message(role, tuple(content), name)
 
@@ -107,7 +107,7 @@ def _import_content(content: object, role: Role) -> list[Part]:
     if isinstance(content, str):
         return _import_text(content) if role == "assistant" else [Text(content)]
     if isinstance(content, Mapping) or not isinstance(content, Iterable) or isinstance(content, bytes):
-        raise ConfigError(f"content is text or a list of parts, not {_describe_type(content)}.")
+        raise ConfigError(f"content must be text or a list of parts, not {_describe_type(content)}.")
     parts: list[Part] = []
     for part in content:
         imported = _import_part(part)
@@ -137,7 +137,7 @@ def _import_part(part: object) -> list[Part]:
     if isinstance(part, str):
         return [Text(part)] if part else []
     if not isinstance(part, Mapping):
-        raise ConfigError(f"a content part is an object with a type, not {_describe_type(part)}.")
+        raise ConfigError(f"a content part must be an object with a type, not {_describe_type(part)}.")
     match part.get("type"):
         case "text" | "input_text" | "output_text":
             text = _read_text(part, "text")
@@ -177,7 +177,7 @@ def _import_image(part: Mapping[str, Any]) -> Image:
 def _import_file(part: Mapping[str, Any]) -> File | UnknownPart:
     file = part.get("file", part)
     if not isinstance(file, Mapping):
-        raise ConfigError(f"the file of a file part is an object, not {_describe_type(file)}.")
+        raise ConfigError(f"the file of a file part must be an object, not {_describe_type(file)}.")
     name = file.get("filename")
     name = name if isinstance(name, str) else "file"
     if isinstance(file.get("file_id"), str):
@@ -309,13 +309,13 @@ def _import_calls(calls: object) -> list[Part]:
     if calls is None:
         return []
     if not isinstance(calls, list):
-        raise ConfigError(f"tool_calls is a list, not {_describe_type(calls)}.")
+        raise ConfigError(f"tool_calls must be a list, not {_describe_type(calls)}.")
     return [_import_tool_call(call) for call in calls]
 
 
 def _import_tool_call(call: object) -> Part:
     if not isinstance(call, Mapping):
-        raise ConfigError(f"a tool call is an object with an id and a function, not {_describe_type(call)}.")
+        raise ConfigError(f"a tool call must be an object with an id and a function, not {_describe_type(call)}.")
     function = call.get("function")
     custom = call.get("custom")
     if call.get("type") == "custom" and isinstance(custom, Mapping):

@@ -199,7 +199,7 @@ _NO_TEXT_NAME = re.compile(
 
 # Names that a struct cannot have, and the most that a reader learns: a server may make up a name for every chunk.
 _ODD_NAME = re.compile(r'[\\"\x00-\x1f]|^$')
-_MOST_IGNORED = 64
+_MAX_IGNORED = 64
 _EVERYTHING = "*"
 """Among the ignored fields: every unknown field is ignored."""
 
@@ -221,7 +221,7 @@ class ChunkReader:
 
     def learn(self, name: str) -> tuple[ChunkReader, bool]:
         """Return a reader that knows one more field, and whether it reads that field as thinking."""
-        if len(self.ignored) > _MOST_IGNORED or len(self.thinking_fields) > _MOST_IGNORED or _ODD_NAME.search(name):
+        if len(self.ignored) > _MAX_IGNORED or len(self.thinking_fields) > _MAX_IGNORED or _ODD_NAME.search(name):
             name = _EVERYTHING
         elif self.heuristics and _THINKING_NAME.search(name) and not _NO_TEXT_NAME.search(name):
             return _make_reader((*self.thinking_fields, name), self.ignored, True), True
@@ -388,7 +388,7 @@ def _read_message_and_code(error: Any) -> tuple[str, str | None]:
         return _read_message_and_code(message)
     code = next((error[name] for name in ("code", "type", "status") if error.get(name) not in (None, "")), None)
     if isinstance(blocked := error.get("misalignment"), dict):
-        # What the provider says about the block, and how to go on (openai 3.51, 2026-11-18).
+        # The provider's explanation of the block, and how to continue (openai 3.51, 2026-11-18).
         steer = blocked.get("steer")
         more = (blocked.get("detailed_explanation"), steer.get("message") if isinstance(steer, dict) else None)
         message = " ".join([str(message), *(text for text in more if isinstance(text, str) and text)])

@@ -95,7 +95,7 @@ class ResponsesDecoder(DocumentDecoder):
         self.truncated_thought = self._is_cut_in_thought()
 
     def is_complete(self) -> bool:
-        """Whether the whole reply has come: the response object ends it, the end mark alone does not."""
+        """Whether the reply is complete: the response object ends it, the end mark alone does not."""
         return self.stop is not None
 
     def fail_without_documents(self) -> None:
@@ -125,7 +125,7 @@ class ResponsesDecoder(DocumentDecoder):
         try:
             event = self.read(payload, EVENTS, events)
         except ProtocolError:
-            # Only one line; its content comes again at the end of the items.
+            # Only one line; its content is repeated at the end of the items.
             self.warn("malformed_event", "an event of the stream is not JSON and was left out", events)
             return
         handle = _HANDLERS.get(event.type or "")
@@ -253,7 +253,7 @@ class ResponsesDecoder(DocumentDecoder):
         message.feed_whole(event.content_index or 0, event.refusal or "", events, "refusal")
 
     def _decode_whole_part(self, event: StreamEvent, events: list[Event]) -> None:
-        """Decode a part that comes whole, from servers that send no deltas of it."""
+        """Decode a complete part, from servers that send no deltas for it."""
         try:
             part = self.read(bytes(event.part), PARTS, events)
         except ProtocolError:
@@ -332,7 +332,7 @@ class ResponsesDecoder(DocumentDecoder):
         self.stop = self._decode_stop(response, events)
 
     def _check_output(self, response: Response, kind: str | None, payload: bytes) -> None:
-        """Raise if a response that says nothing of an error or of more to come holds nothing at all."""
+        """Raise if a response is empty although it reports neither an error nor more to come."""
         lack = None if self._index.items else find_lack(response, kind)
         if lack is not None:
             raise ProtocolError(f"the response has no {lack}; try again, or check the base URL.", payload=payload)

@@ -171,7 +171,7 @@ def _encode_choice(name: str) -> dict[str, Any]:
 
 
 def _is_own_tool(native: dict[str, Any]) -> bool:
-    """Whether a tool may be one of this endpoint or its hosts; types with a version are of another dialect."""
+    """Whether a tool may be one of this endpoint or its hosts; types with a version belong to another dialect."""
     kind = native.get("type")
     return isinstance(kind, str) and re.search(r"_\d{8}$|^(?:mcp_toolset|builtin_function)$", kind) is None
 
@@ -228,7 +228,7 @@ class _ItemEncoder:
         calls = list_calls(prompt.messages)
         self.custom_calls = {call.id for call in calls if call.custom}
         self.native_calls = {call.id: item for call in calls if (item := _find_item(call.seals, *CLIENT_CALLS))}
-        """The items of calls that go back as they came: of tools of the provider."""
+        """The items of calls that are sent back unchanged: of the provider's tools."""
 
     def restore(self, message: Message, encoded: list[Wire]) -> list[Wire]:
         """Return the items that a message was read from, if they say the same."""
@@ -318,7 +318,7 @@ class _ItemEncoder:
         while end and items[end - 1].get("type") == "reasoning":
             end -= 1
         if end < len(items):
-            add_notice(self.notices, "reasoning_not_sent", "a thought that nothing followed cannot go back")
+            add_notice(self.notices, "reasoning_not_sent", "a trailing thought cannot be sent back")
         return items[:end]
 
     def can_have_ids(self, items: list[Wire]) -> bool:

@@ -85,7 +85,7 @@ def _import_plain(item: object) -> Message | None:
 
 
 def _follows(messages: list[Message]) -> bool:
-    """Whether what the model says next belongs to the turn that it began."""
+    """Whether the model's next item belongs to its current turn."""
     return bool(messages) and messages[-1].role == "assistant"
 
 

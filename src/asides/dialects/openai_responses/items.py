@@ -54,9 +54,9 @@ RawReasoning: TypeAlias = Literal["aside", "alone", "shown"]
 """The use of raw reasoning: never shown · shown for an item without a summary · shown as the thinking."""
 
 ENTRY = "item"
-"""The kind of a seal without a token: an item, or its id and phase, that only goes back."""
+"""The kind of a seal without a token: an item, or its id and phase, that is only sent back."""
 
-# State of the provider without text: it goes back, without a warning.
+# State of the provider without text: it is sent back, without a warning.
 SILENT_ITEMS = frozenset({"compaction", "compaction_summary", "context_compaction"})
 
 _CHANNELS: dict[Channel, tuple[ThoughtKind, ThoughtSource, str]] = {
@@ -94,7 +94,7 @@ class ReceivedTexts:
         received.append(text)
 
     def prepend(self, text: str) -> None:
-        """Add text that came before all other parts."""
+        """Add text that arrived before all other parts."""
         self.parts = {min(self.parts, default=0) - 1: [text], **self.parts}
 
     def join(self) -> str:
@@ -191,15 +191,15 @@ class ItemState:
         """Use the whole item."""
 
     def flush(self, events: list[Event]) -> None:
-        """Emit the held events: the whole item did not come."""
+        """Emit the held events: the whole item did not arrive."""
 
     @property
     def sent(self) -> str:
-        """The text that has come in deltas or in whole texts."""
+        """The text that has arrived in deltas or in whole texts."""
         return ""
 
     def has_begun(self, item: Item) -> bool | None:
-        """Whether the text that has come begins this item, or is all of it; None if none has come."""
+        """Whether the text so far is a prefix of this item, or all of it; None if there is none."""
         sent, whole = self.sent, read_whole_text(self.kind, item)
         return whole.startswith(sent) or bool(whole and sent.startswith(whole)) if sent else None
 
@@ -243,7 +243,7 @@ class ReasoningState(ItemState):
         return self._received["summary"].join() or self._received["raw"].join()
 
     def has_begun(self, item: Item) -> bool | None:
-        """Whether the text that has come begins this item, or is all of it; None if none has come."""
+        """Whether the text so far is a prefix of this item, or all of it; None if there is none."""
         summary, raw = read_reasoning(item)
         for received, texts in ((self._received["summary"], summary), (self._received["raw"], raw)):
             sent, whole = received.join(), "".join(text for _, text in texts)
@@ -538,7 +538,7 @@ class CustomCallState(CallState):
         self._held = []
 
     def flush(self, events: list[Event]) -> None:
-        """Emit the held events: the whole item did not come."""
+        """Emit the held events: the whole item did not arrive."""
         events += self._held
         self._held = []
 
@@ -633,7 +633,7 @@ class ItemIndex:
         self.tool_names: set[str] = set()
         """The names of the request's tools, if the server repeats them."""
         self._undecided: list[CustomCallState] = []
-        """Calls of custom tools of which it may not be known yet who runs them."""
+        """Calls of custom tools; it may not be known yet who runs them."""
         self._has_words = False
         """Whether there is a message or reasoning."""
         self._blocks: set[int] = set()

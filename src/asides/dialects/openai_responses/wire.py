@@ -182,7 +182,7 @@ def read_usage(usage: WireUsage, excludes_thinking: bool, response: Response | N
         cached=None if inputs is None else inputs.cached_tokens,
         total=usage.total_tokens,
         excludes_thinking=excludes_thinking,
-        # The types require the field, so a server that knows of no writes sends 0 too.
+        # The types require the field, so servers without cache writes send 0 too.
         cache_written=None if inputs is None else inputs.cache_write_tokens or None,
         cost=read_reported_cost(usage),
         tool_requests=None if searches is None else searches.num_requests,

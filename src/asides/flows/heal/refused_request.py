@@ -21,7 +21,7 @@ from asides.values.rejections import Rejection
 from asides.values.thinking import Origin, Seal, Thought
 
 Token: TypeAlias = Seal | Thought | ServerTool | UnknownPart
-"""What of a part goes back to its maker: a seal, or a part that has none."""
+"""What is sent back to the maker of a part: its seal, or a part without a seal."""
 
 _ITEM = "item"
 # An item that the encoder can write without its entry.
@@ -36,13 +36,13 @@ class Fix(msgspec.Struct, frozen=True):
     detail: str
     """A sentence for the notice."""
     changes: tuple[tuple[str, Any], ...] = ()
-    """Facts of the row that are different (learned_rules)."""
+    """Facts that differ from the row (learned_rules)."""
     refused: tuple[str, ...] = ()
     """Digests of seals and thoughts that do not go back."""
     every_model: bool = False
     """The facts hold for all models of the account."""
     prompt: Prompt | None = None
-    """Another prompt, where the change is no fact about the target."""
+    """The changed prompt, if the change is not a fact about the target."""
     lasts: bool = True
     """Whether the facts are remembered."""
     code: str = "request_repaired"
@@ -61,7 +61,7 @@ class PlacedToken(NamedTuple):
 
     @property
     def origin(self) -> Origin | None:
-        """Who made it, as far as that is known."""
+        """Its maker, if known."""
         own = self.token.origin
         return own if own is not None else getattr(self.owner, "origin", None)
 

@@ -128,7 +128,7 @@ _END_WITH_USER = offer(
         code="prefill_adjusted",
         setting="messages",
     ),
-    # A message of the system may be the last one, too.
+    # The last message may also be a system message.
     Fix(SYSTEM_JOINED, (("message_rules", ("system_first",)),), code="system_moved", setting="messages"),
 )
 
@@ -174,7 +174,7 @@ _ROOTS = ("", "options.", "generationConfig.", "inferenceConfig.", "additionalMo
 
 
 def _drop_named_fields(refused: RefusedRequest) -> Iterator[Fix]:
-    """Leave the field out that the refusal names, if the request has it and the caller did not give it themselves."""
+    """Leave out the field that the refusal names, if the request has it and the caller did not set it."""
     yield from _change_limit(refused)
     if re.search(r"(?i)effort|output_config|\bsystem\b", refused.rejection.text):
         yield NO_EFFORT_MESSAGES
@@ -200,7 +200,7 @@ def _drop_named_fields(refused: RefusedRequest) -> Iterator[Fix]:
 
 def _try_one_by_one(refused: RefusedRequest) -> Iterator[Fix]:
     """One change at a time: the effort, state that others may have made, thinking."""
-    detail = "the provider gave no reason; this was left out, and the request went through"
+    detail = "the provider gave no reason; the request succeeded without this"
     thinking = refused.planned.thinking
     is_certain = refused.status is None or refused.status < 500
     if thinking.effort is not None:
@@ -247,7 +247,7 @@ OTHER_FIXES: dict[OtherKind, ListFixes] = {
     "tools_unsupported": offer(
         Fix(CALLS_TOLD, (("tools", False),), code="calls_as_text", setting="messages"),
     ),
-    # Every plan fits the ids. Only the bytes of a client, which went out as they came, can have others.
+    # Every plan adapts the ids. Only a client's body that was forwarded verbatim can have others.
     "call_ids_refused": offer(),
     "schema_unsupported": offer(
         *(

@@ -28,10 +28,10 @@ from asides.values.notices import Notice
 from asides.values.rejections import Rejection, RejectionKind
 
 MOST_REPAIRS = 3
-"""The most repairs of one request."""
+"""Maximum number of repairs of one request."""
 
 _ANY_STATE = "replay_rejected"
-"""The kind of a refusal of earlier thinking that says no more."""
+"""The kind of a refusal of earlier thinking without details."""
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -57,9 +57,7 @@ class Healer:
         """The refused request, and those of all repairs."""
 
     def begin_response(self) -> tuple[Notice, ...]:
-        """The server answers at last: a notice of each repair that it took. A refusal that had a status of its own is
-        over now, and worth remembering though the answer may break off.
-        """
+        """Call when a response begins. Returns a notice per repair; remembers those whose refusal had a status."""
         self._remember([step for step in self._steps if (step.status or 0) >= 400])
         return tuple(step.notice for step in self._steps)
 
@@ -84,7 +82,7 @@ class Healer:
         if not self._requests:
             self._requests.append(sent.request)
         if self._steps and self._steps[-1].kind == kind:
-            # The last repair did not help: the next one begins where it began.
+            # The last repair did not help: undo it and try the next one.
             sent = self._steps.pop().before
         return self._try_next(kind, error, rejection, sent)
 
@@ -148,7 +146,7 @@ class Healer:
 
     @property
     def temporary(self) -> tuple[Learned, ...]:
-        """The facts that hold for this request alone, as far as is known."""
+        """Facts that may hold for this request only."""
         return tuple(step.learned for step in self._steps if step.learned is not None and not step.lasts)
 
 
@@ -192,7 +190,7 @@ def select_new_facts(sent: SentRequest, temporary: tuple[Learned, ...]) -> tuple
 
 
 def _is_outdated(fact: Learned, known: list[Learned]) -> bool:
-    """Whether a later fact of the same place says otherwise."""
+    """Whether a later fact of the same place contradicts it."""
     last = max((place for place, other in enumerate(known) if other.changes == fact.changes), default=-1)
     own = dict(fact.changes)
     later = (change for other in known[last + 1 :] for change in other.changes)
@@ -217,11 +215,11 @@ _REPORTED: tuple[tuple[str, RejectionKind, tuple[tuple[str, Any], ...]], ...] = 
     ("end_user", "encrypted_reasoning_wrong_account", (("account_bound", True),)),
     ("model", "thinking_signature_invalid", ()),
 )
-"""By a word of the reason: the kind that the refusal would have had, and the fact of the target."""
+"""By a keyword of the reason: the kind of the equivalent refusal, and the fact about the target."""
 
 
 def learn_from_reports(sent: SentRequest, notices: Iterable[Notice]) -> tuple[Learned, ...]:
-    """Remember what the notices of a reply teach, and return it. What the end of a turn removes is no lesson."""
+    """Remember what the notices of a reply teach, and return it. Removals at the end of a turn teach nothing."""
     learned: list[Learned] = []
     for notice in notices:
         if not is_report(notice):

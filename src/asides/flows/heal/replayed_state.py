@@ -1,4 +1,4 @@
-"""Repairs of what goes back of earlier turns: one function for each kind of refusal, smallest change first.
+"""Repairs of the earlier turns sent back: one function for each kind of refusal, smallest change first.
 
 Each yields fixes in the order in which they are tried.
 """
@@ -37,30 +37,30 @@ def _drop(refused: RefusedRequest, tokens: Iterable[PlacedToken], detail: str = 
 
 
 def drop_all_thoughts(refused: RefusedRequest) -> Iterator[Fix]:
-    """Leave every earlier thought out."""
+    """Drop every earlier thought."""
     if refused.thoughts:
         yield _drop(refused, refused.thoughts)
 
 
 def _drop_named(refused: RefusedRequest) -> Iterator[Fix]:
-    """Leave the named thought out, with all that come from the same other place; then all."""
+    """Drop the named thought and all others of the same foreign origin; then all thoughts."""
     if named := [token for token in refused.named if token.is_thinking]:
         yield _drop(refused, refused.list_same_origin(named))
     yield from drop_all_thoughts(refused)
 
 
 def _drop_named_and_later(refused: RefusedRequest) -> Iterator[Fix]:
-    """Leave the named thought and all after it out: they are bound to a history that it is not in."""
+    """Drop the named thought and all later ones: they are bound to a history without it."""
     if named := [token for token in refused.named if token.is_thinking]:
         first = min((token.message, token.part) for token in named)
         fix = _drop(refused, [token for token in refused.thoughts if (token.message, token.part) >= first])
-        # From now on, the plan sees for itself when the past has changed.
+        # From now on, the plan detects a changed history itself.
         yield msgspec.structs.replace(fix, changes=(("prefix_bound", True),))
     yield from drop_all_thoughts(refused)
 
 
 def _drop_named_turn(refused: RefusedRequest) -> Iterator[Fix]:
-    """Leave all thoughts of the named turn out; without a name, those of the last turn; then all."""
+    """Drop all thoughts of the named turn; without a name, those of the last turn; then all."""
     thoughts = refused.thoughts
     named = {token.message for token in refused.named} or {token.message for token in thoughts[-1:]}
     yield _drop(refused, [token for token in thoughts if token.message in named])
@@ -74,7 +74,7 @@ def _begin_with_thinking(refused: RefusedRequest) -> Iterator[Fix]:
 
 
 def _drop_unsigned(refused: RefusedRequest) -> Iterator[Fix]:
-    """Leave thoughts without a signature out."""
+    """Drop thoughts without a signature."""
     if refused.replay == "all":
         yield Fix(_LEFT_OUT, (("replay", "sealed"),), code="thoughts_rejected", setting="messages")
     unsigned = [
@@ -88,7 +88,7 @@ def _drop_unsigned(refused: RefusedRequest) -> Iterator[Fix]:
 
 
 def _lead_with_thinking(refused: RefusedRequest) -> Iterator[Fix]:
-    """The thought that must lead is gone: do not think in this turn."""
+    """The turn lost its required leading thought: turn thinking off for this turn."""
     detail = "the current turn has lost its thinking, which this model requires; it does not think in this turn"
     yield Fix(detail, (("begins_with_thinking", True),), setting="thinking")
     yield Fix(detail, prompt=_stop_thinking(refused), setting="thinking")
@@ -102,7 +102,7 @@ def _drop_while_off(refused: RefusedRequest) -> Iterator[Fix]:
     off: tuple[tuple[str, object], ...] = (("refuses_thoughts_while_off", ("*",)),)
     yield Fix(NOT_THINKING, off, code="thoughts_rejected", setting="messages")
     if refused.target.thinks(refused.planned.thinking) is None:
-        # It does not think unless it is asked.
+        # It thinks only on request.
         yield Fix(NOT_THINKING, (*off, ("default", "off")), code="thoughts_rejected", setting="messages")
     yield from _drop_named_turn(refused)
 
@@ -113,7 +113,7 @@ _DROP_CONTROL = offer(
 
 
 def _drop_block(refused: RefusedRequest) -> Iterator[Fix]:
-    """Leave the named block out, whatever it is."""
+    """Drop the named block, of any kind."""
     blocks = [token for token in refused.named if isinstance(token.token, (ServerTool, UnknownPart))]
     if blocks:
         digests = refused.digest(blocks)
@@ -165,13 +165,13 @@ def _drop_unknown_items(refused: RefusedRequest) -> Iterator[Fix]:
         yield Fix(_WITHOUT_IDS, (("item_ids", False),), setting="messages")
     if named:
         lost = [token for token in refused.thoughts if isinstance(token.token, Seal) and not token.token.value]
-        # What this request cannot name by its id, no other can.
+        # An id that this request cannot use, no other request can.
         yield _drop(refused, lost if not encrypted else named)
     yield from drop_all_thoughts(refused)
 
 
 def _drop_other_account(refused: RefusedRequest) -> Iterator[Fix]:
-    """Leave out all that another account may have made."""
+    """Drop everything that may be of another account."""
     named = [token for token in refused.named if token.is_thinking]
     others = [token for token in refused.thoughts if not refused.is_own(token.origin) or token in named]
     if others:
@@ -216,7 +216,7 @@ def _replace_parent(refused: RefusedRequest) -> Iterator[Fix]:
 
 
 def _send_with_pairs(refused: RefusedRequest) -> Iterator[Fix]:
-    """A result and its call are apart: one is here, the other is not in the stored turn. Here, the plan pairs them."""
+    """A result lost its call, or a call its result: the other one is not in the stored turn. The plan pairs them."""
     detail = "the calls of the stored turn and these results do not fit; everything was sent instead"
     yield from send_whole_history(refused, "parent_rejected", detail)
 
@@ -255,8 +255,8 @@ def _replace_signatures(refused: RefusedRequest) -> Iterator[Fix]:
 
 
 def _give_thinking_back(refused: RefusedRequest) -> Iterator[Fix]:
-    """Send earlier thinking back where it is known, and a stand-in where it is gone: empty, or a dot; else do not
-    think.
+    """Send earlier thinking back where it is known, and a stand-in where it is lost: empty, or a dot. If that is
+    refused too, turn thinking off.
     """
     replay = () if refused.replay == "all" else (("replay", "all"),)
     # Where a field counts as missing, one without text may too (Kimi; rejections of 2026-04).
@@ -301,13 +301,13 @@ _MERGE = (
 )
 _ORDER = (
     Fix(
-        "only the model may follow tool results here; a short message of the model was added",
+        "only the assistant may follow tool results here; a short assistant message was added",
         (("after_results", "assistant"),),
         code="turn_added",
         setting="messages",
     ),
     Fix(
-        "tool results fill a message of their own here; a short message of the model was added after them",
+        "tool results need a message of their own here; a short assistant message was added after them",
         (("results_alone", ("*",)),),
         code="turn_added",
         setting="messages",
@@ -315,7 +315,7 @@ _ORDER = (
     Fix("the calls of a turn follow each other here", (("call_order", "grouped"),), setting="messages"),
 )
 _CALLS_ALONE = Fix(
-    "tool calls fill a message of their own here; a short message of the user was added before them",
+    "tool calls need a message of their own here; a short user message was added before them",
     (("calls_alone", ("*",)),),
     code="turn_added",
     setting="messages",
@@ -323,14 +323,14 @@ _CALLS_ALONE = Fix(
 
 
 def _order_turns(refused: RefusedRequest) -> Iterator[Fix]:
-    # Converse has words of its own for calls.
+    # Converse has its own wording for calls.
     if "tool use block" in refused.rejection.text.lower():
         yield _CALLS_ALONE
     yield from (*_ORDER, *_MERGE)
 
 
 _ADD_QUERY = Fix(
-    "a user says something here; a short user message was added",
+    "a user message is required here; a short one was added",
     (("message_rules", ("user_query",)),),
     code="turn_added",
     setting="messages",

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _MANY_LEFT = 7
 _STRICT = 2
-_MOST_SINGLE = 4
-# What servers that refuse unknown fields know most often.
+_MAX_SINGLE = 4
+# The fields most common at servers that refuse unknown fields.
 _STRICT_ORDER = (EFFORT, TOGGLE, TEMPLATES[0], ENABLE)
 
 
@@ -38,7 +38,7 @@ def _rank_for_strict(switch: Switch) -> int:
 
 
 class SwitchSearch:
-    """The search for one switch. It writes what it finds into what is known."""
+    """The search for one switch. Writes its findings into the knowledge."""
 
     def __init__(self, probe: TrialSender, known: Knowledge, wish: Wish) -> None:
         self._probe = probe
@@ -65,7 +65,7 @@ class SwitchSearch:
             yield from self._search(others)
 
     def _search(self, left: list[Switch]) -> Flow[None]:
-        """Search among switches that can stand in one request."""
+        """Search among switches that can be combined in one request."""
         single = 0
         alone: list[Switch] = []
         while left:
@@ -74,7 +74,7 @@ class SwitchSearch:
                 break
             named = find_named(left, seen.said, self._wish)
             if len(named) > 1 and seen.kind == "reasoning_params_conflict":
-                # It knows them, and takes only one of them.
+                # It knows them, but accepts only one of them.
                 alone += named[1:]
                 left = [switch for switch in left if switch not in alone]
                 continue
@@ -103,7 +103,7 @@ class SwitchSearch:
         yield from self._halve(left)
 
     def _halve(self, left: list[Switch]) -> Flow[None]:
-        """Of switches that work together, find one that works."""
+        """Find one working switch among several that work together."""
         first = len(left) == 1
         while len(left) > 1:
             self._known.switch_text = f"one of {', '.join(switch.name for switch in left)} works"
@@ -126,8 +126,8 @@ class SwitchSearch:
         for switch in switches:
             if switch.ask(self._wish) in sent:
                 continue
-            if len(sent) >= _MOST_SINGLE and self._probe.requests_left < _MANY_LEFT + _MOST_SINGLE:
-                accepted = False  # the requests that are left find out more elsewhere
+            if len(sent) >= _MAX_SINGLE and self._probe.requests_left < _MANY_LEFT + _MAX_SINGLE:
+                accepted = False  # the remaining requests are more useful elsewhere
                 break
             sent.append(switch.ask(self._wish))
             seen = yield from self._try([switch], switch.name)
@@ -151,7 +151,7 @@ class SwitchSearch:
         return (yield from self._probe.ask(purpose, self._wish, fields=fields, room=room))
 
     def _works(self, seen: Observation) -> bool:
-        """Whether thinking is there that was not, or the other way round. Text counts more than a count of tokens."""
+        """Whether thinking appeared or disappeared. Text counts more than a count of tokens."""
         before = self._known.baseline
         shown, showed = bool(seen.thinking.strip()), before is not None and bool(before.thinking.strip())
         if self._wish == "on":

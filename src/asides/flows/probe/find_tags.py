@@ -1,4 +1,4 @@
-"""Finds thinking in tags inside a text of which nothing is known: our grammars first, then any pair of marks."""
+"""Finds thinking in tags inside arbitrary text: known grammars first, then any pair of marks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPENINGS: tuple[tuple[str, str], ...] = (
     (rf"(?P<left>{_LEFT})(?P<name>{_NAME})(?P<right>{_RIGHT})", "{left}/{name}{right}"),
 )
 _DOUBLED = re.compile(r"\s*([<\[{(◁【«⟦])\1")
-# The name of a mark that says where it stands, and the same for the end.
+# The part of a mark's name that says "begin", and its counterpart for the end.
 _BEGIN = re.compile(r"\A(?:begin|start|open)(?=[ _:.-])|(?<=[_:.-])(?:begin|start|open)\Z", re.IGNORECASE)
 _ENDS = {"begin": "end", "start": "end", "open": "close"}
 # Closing marks without an opening one, and the form of the opening mark.
@@ -44,7 +44,7 @@ _HEADINGS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _FRAGMENTS = 2
-# Some thousand tokens. A server that sends more than it was asked for gets no more time.
+# Some thousand tokens. Text beyond the requested length is not searched.
 _LONGEST = 32 * 1024
 _THINKING_WORDS = re.compile(
     r"think|thought|reasoning|analys|scratch|monolog|reflect|ponder|deliberat|rationale|inner|\bcot\b|cot_|_cot|muse|musing"
@@ -58,7 +58,7 @@ class FoundTags(msgspec.Struct, frozen=True):
     """Thinking that was seen in tags inside a text."""
 
     tag: str | tuple[str, str]
-    """The name of a grammar, or the marks before and behind the thinking."""
+    """The name of a grammar, or the marks before and after the thinking."""
     thinking: str
     answer: str
     starts_inside: bool = False
@@ -90,7 +90,7 @@ def find_tags(text: str, *, cut: bool = False) -> FoundTags | None:
 
 
 def _find_known(text: str) -> FoundTags | None:
-    """Thinking in one of our grammars: those that servers leave in, then those for few models."""
+    """Thinking in a known grammar: first those that servers leave in, then the rare ones."""
     every = (*map(str, ANY_TAGS), *(name for name in GRAMMARS if name not in ANY_TAGS))
     names = [name for name in every if may_hold_tags(text, (name,))]
     for starts_inside, position in ((False, "auto"), (True, "auto"), (False, "anywhere")):
@@ -113,7 +113,7 @@ def _find_known(text: str) -> FoundTags | None:
 
 
 def _find_pair(text: str, *, cut: bool) -> FoundTags | None:
-    """Thinking between an opening mark at the beginning and its closing mark, with an answer behind it."""
+    """Thinking between an opening mark at the start and its closing mark, followed by an answer."""
     body = text.lstrip()
     for opening, closing in _OPENINGS:
         found = re.match(opening, body)
@@ -155,7 +155,7 @@ def _write_end(word: re.Match[str]) -> str:
 
 
 def _find_orphan(text: str) -> FoundTags | None:
-    """Thinking before a closing mark that nothing opened: the template of the model had opened it."""
+    """Thinking before a closing mark without an opening one, which was in the model's template."""
     for closing, opening in _ORPHANS:
         found = re.search(closing, text)
         if found is None or found["name"].lower() in _ANSWER_NAMES:
@@ -164,7 +164,7 @@ def _find_orphan(text: str) -> FoundTags | None:
         opened = opening.format(name=found["name"])
         if opened[:-1] in before or not before.strip() or not after.strip():
             continue
-        # The splitter knows code, in which a mark is only quoted.
+        # The splitter recognizes code, where a mark is only quoted.
         read = separate(text, ((opened, found[0]),))
         if read.thinking:
             return FoundTags((opened, found[0]), read.thinking, read.text, starts_inside=True)

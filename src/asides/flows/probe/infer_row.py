@@ -1,4 +1,4 @@
-"""The row that follows from what a probe knows. Pure."""
+"""Infers a provider row from the findings of a probe. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def infer_row(
     base_url: str | None = None,
     query: tuple[tuple[str, str], ...] = (),
 ) -> Provider | None:
-    """The row that says what was found; None while no endpoint has answered."""
+    """The row for the findings; None while no endpoint has answered."""
     setup = known.setup
     if setup is None or known.baseline is None:
         return None
@@ -101,7 +101,7 @@ def _uses_content_list(known: Knowledge, dialect: str) -> bool:
 
 
 def _choose_asking(known: Knowledge, dialect: str) -> dict[str, Any]:
-    """The quirks that say how to ask for thinking."""
+    """The quirks for requesting thinking."""
     switch = known.switch
     if switch is not None:
         quirks = switch.row_quirks

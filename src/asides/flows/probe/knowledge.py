@@ -1,4 +1,4 @@
-"""What a probe knows so far: `Knowledge`, which the flow fills, and the evidence that is asked of it more than once."""
+"""What a probe knows so far: `Knowledge`, which the flow fills, and the evidence that is used more than once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from asides.providers.quirks import Tags
 from asides.providers.switches.table import Switch, Wish
 
 ProbeState: TypeAlias = Literal["answered", "locked", "unreachable", "nothing"]
-"""An endpoint gave replies · it wants a key, or another one · nobody answered in full · nothing there was a reply."""
+"""An endpoint gave replies · it wants a key, or another one · incomplete reply · no endpoint found."""
 
 
 class FoundEndpoint(msgspec.Struct, frozen=True):
-    """An address of the server, and what was there."""
+    """An address of the server, and what answered there."""
 
     dialect: str
     url: str
@@ -33,7 +33,7 @@ class Knowledge:
         self.models: tuple[str, ...] = ()
         self.list_detail = ""
         self.capabilities: tuple[str, ...] = ()
-        """What the server says that the model can do."""
+        """The model's capabilities according to the server."""
         self.endpoints: list[FoundEndpoint] = []
         self.replies: list[tuple[str, Observation]] = []
         """Every reply, with what was asked: "default", "on", "off", "effort", "tools", "replay"."""
@@ -43,7 +43,7 @@ class Knowledge:
         self.switch_wish: Wish = "off"
         self.switch_text = ""
         self.tried: dict[str, str] = {}
-        """What became of each switch that was tried."""
+        """The outcome of each switch that was tried."""
         self.cannot_switch = False
         """Every switch was tried, and none changed anything."""
         self.efforts: tuple[str, ...] | None = None
@@ -53,14 +53,14 @@ class Knowledge:
         self.tools = ""
         self.tool_called: bool | None = None
         self.replay: dict[str, str] = {}
-        """What became of a second turn with thinking "kept", "left_out" or "altered": a refusal, or "" if accepted."""
+        """The outcome of a second turn with thinking "kept", "left_out" or "altered": a refusal, or "" if accepted."""
         self.adjusted: list[str] = []
-        """What the server refused of an ordinary request, and what it took instead."""
+        """What the server refused in an ordinary request, and what it accepted instead."""
         self.roles: dict[str, str] = {}
         self.structured: str | None = None
         self.state: ProbeState = "nothing"
         self.problem = ""
-        """Why nothing more can be found out."""
+        """Why the probe had to stop."""
 
     @property
     def thinking(self) -> list[Observation]:

@@ -13,7 +13,7 @@ from asides.flows.probe.knowledge import Knowledge, excludes_thinking, list_fiel
 from asides.flows.probe.observe import Observation
 from asides.values.notices import escape_controls
 
-_MOST_SHOWN = 160
+_MAX_SHOWN = 160
 _INCLUDED = {
     True: "its output count excludes thinking",
     False: "its output count includes thinking",
@@ -22,17 +22,17 @@ _INCLUDED = {
 
 
 class ProbeFinding(msgspec.Struct, frozen=True):
-    """One thing that was found out, or not."""
+    """One finding, or an open question."""
 
     topic: str
     text: str
-    """The finding and what was seen, in a line; it holds no content of replies."""
+    """The finding and its evidence in one line, without content of replies."""
     value: Any = None
     """The finding as JSON; None: not known."""
 
 
 def list_findings(known: Knowledge) -> tuple[ProbeFinding, ...]:
-    """Every finding, in the order in which a reader wants them."""
+    """Every finding, in reading order."""
     found = [_find_endpoints(known), _find_models(known)]
     if known.setup is None:
         return tuple(found)
@@ -242,4 +242,4 @@ def _find_mirrors(thinking: list[Observation]) -> tuple[str, ...]:
 
 def _cut(text: str) -> str:
     shown = escape_controls(text)
-    return shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"
+    return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"

@@ -22,22 +22,22 @@ from asides.wire.lenient import parse_or_none, read_thought_text
 
 State: TypeAlias = Literal["answered", "refused", "absent", "locked", "redirected", "unreadable", "failed"]
 """A reply · an error about the request · nothing at this path · a key is needed or not accepted · another address ·
-bytes that are no reply · no complete answer."""
+bytes that are not a reply · no complete answer."""
 
 # The fields of a message that hold no running text of the model beside its answer.
 _OTHER_FIELDS = frozenset(
     "role content refusal tool_calls function_call audio annotations name images citations obfuscation id tool_call_id"
     " tool_name type object index status model finish_reason stop_reason logprobs matched_stop channel".split()
 )
-# The dialects whose messages are objects with a field for each thing.
+# The dialects whose messages are objects with named fields.
 _WITH_FIELDS = ("openai_chat", "ollama")
 _SNAPSHOTS = 3
 _LEAST_WORDS = 2
-# A name that a row can have: no control characters, quotes, backslashes or blanks around it, and not long.
+# A field name that a row can hold: short, without control characters, quotes, backslashes or outer blanks.
 _NAME = re.compile(r'(?!\s)[^\x00-\x1f\x7f-\x9f"\\]{1,64}(?<!\s)')
 _ABSENT = (404, 405, 410, 501)
 _MODEL_WORDS = re.compile(r"model|deployment|engine|snapshot", re.IGNORECASE)
-_MOST_TEXT = 8192
+_MAX_TEXT = 8192
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Observation(msgspec.Struct, frozen=True):
     state: State
     status: int = 0
     detail: str = ""
-    """Why there is no reply: the server's words or ours, in one line."""
+    """Why there is no reply, in one line: the server's words or ours."""
     said: str = ""
     """The body of a refusal as text, to look for names in it."""
     kind: str | None = None
@@ -57,7 +57,7 @@ class Observation(msgspec.Struct, frozen=True):
     fields: tuple[tuple[str, str], ...] = ()
     """The fields beside the answer that carried running text, and that text."""
     objects: tuple[str, ...] = ()
-    """Those of them that were objects or lists, not text."""
+    """Those fields that were objects or lists instead of text."""
     elsewhere: tuple[str, ...] = ()
     """Paths outside of messages with text that is named like thinking. No row can name them."""
     tags: FoundTags | None = None
@@ -117,7 +117,7 @@ def observe(head: Head, body: bytes, dialect: str, *, cut_off: str = "") -> Obse
     """Read a response. `dialect` is that of the request; `cut_off` says why the body is not whole."""
     try:
         seen = _read(head, body, dialect)
-    except Exception as problem:  # noqa: BLE001 - whatever a server sends, the probe goes on
+    except Exception as problem:  # noqa: BLE001 - no response may stop the probe
         seen = Observation("unreadable", head.status, f"the answer cannot be read ({type(problem).__name__})")
     if cut_off and seen.state in ("unreadable", "failed"):
         seen = msgspec.structs.replace(seen, state="failed", detail=cut_off)
@@ -161,8 +161,8 @@ def _make_target(dialect: str) -> Target:
 
 
 def _read_refusal(error: ProviderError, status: int, body: bytes, dialect: str) -> Observation:
-    said = body[:_MOST_TEXT].decode("utf-8", "replace")
-    # Our own errors wrap the server's words; their beginning and their advice say nothing here.
+    said = body[:_MAX_TEXT].decode("utf-8", "replace")
+    # Our own errors wrap the server's words; drop our prefix and advice.
     words = quote_message(error._said[0]) or quote_message(said) or f"status {status}"
     state: State = "refused"
     if status in (401, 403):

@@ -30,7 +30,7 @@ from asides.wire.lenient import parse_or_none
 
 _CHAT = "openai_chat"
 _NOT_A_NAME = re.compile(r"[^a-z0-9]+")
-# Parts of host names that name no one.
+# Parts of host names that do not identify the provider.
 _COMMON_LABELS = frozenset("api www llm ai inference gateway models v1 com co org net".split())
 _LONGEST = 3600.0
 
@@ -66,7 +66,7 @@ def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str]
     address = complete_address(base_url)
     shown = find_host(row.name, base_url=address, environ={})
     target = find_host(row.name, base_url=address, environ=environ)
-    if target.launches:  # the stage stands in, at the same path
+    if target.launches:  # the stage replaces the server, at the same path
         moved = f"{LAUNCH_URL}{urlsplit(shown.base_url).path}"
         target = msgspec.structs.replace(target, base_url=moved)
     extent = options.get("extent", "usual")
@@ -88,7 +88,7 @@ def build_probe(base_url: str, options: ProbeOptions, environ: Mapping[str, str]
     if key_env and key is None and not target.launches:
         raise ConfigError(f"{key_env} is not set. Set it, or leave key_env out if the server wants no key.")
     if key is not None and not variables:
-        variables = row.key_env  # it came from there, or from the key file
+        variables = row.key_env  # the key came from there, or from the key file
     return ProbeCall(
         target=target,
         base_url=shown.base_url,
@@ -191,7 +191,7 @@ def preview(call: ProbeCall) -> list[ProbeStep]:
 
 
 class _ImaginedServer:
-    """Answers in the dialect of the request, as a model that thinks until it is told not to."""
+    """Answers in the dialect of the request, like a model that thinks unless thinking is turned off."""
 
     def __init__(self, call: ProbeCall) -> None:
         self._dialect = call.dialect or _CHAT

@@ -16,7 +16,7 @@ _COLUMN = 10
 
 
 class ProbeReport(msgspec.Struct, frozen=True):
-    """What a probe found out about a server. It holds no key, and nothing that the model said or thought."""
+    """The findings of a probe about a server. Contains no key, no answer and no thinking."""
 
     base_url: str
     model: str | None
@@ -29,7 +29,7 @@ class ProbeReport(msgspec.Struct, frozen=True):
     complete: bool = False
     """False: it was interrupted, or ran out of requests before everything was asked."""
     problem: str = ""
-    """Why nothing more could be found out."""
+    """Why the probe had to stop."""
     state: ProbeState = "nothing"
     """Whether an endpoint answered, and if not, why."""
 

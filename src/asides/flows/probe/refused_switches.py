@@ -10,7 +10,7 @@ from asides.providers.switches.table import Switch, Wish
 from asides.values.thinking import EFFORTS, Effort
 
 UNKNOWN_EFFORT = "asides-probe"
-"""An effort that no server knows: one that checks efforts refuses it, and most list those that they know."""
+"""An invalid effort: servers that check efforts refuse it, and most list the valid ones."""
 
 _QUOTES = "'\"`‘’“”"
 _EFFORT_WORD = re.compile(rf"(?<![\w-])(?:none|{'|'.join(EFFORTS)})(?![\w-])", re.IGNORECASE)
@@ -40,7 +40,7 @@ def find_named(switches: Sequence[Switch], said: str, wish: Wish) -> list[Switch
     ]
     if by_value:
         return by_value
-    # At last as a bare word, where only one switch has it.
+    # Finally as a bare word, if only one switch has it.
     loose = [
         switch
         for switch in switches
@@ -55,7 +55,7 @@ def _is_switch_named(switch: Switch, others: Sequence[Switch], said: str, wish: 
     if not is_named(field, said):
         return False
     if not inner:
-        # The same name right behind another field is meant inside that.
+        # The same name directly after another field refers to a member of that field.
         for names in (_list_names(other, wish) for other in others if other is not switch):
             if field in names[1:]:
                 said = re.sub(rf"{re.escape(names[0])}\W{{1,6}}{re.escape(field)}\b", names[0], said)
@@ -88,12 +88,12 @@ def read_efforts(said: str) -> tuple[str, ...]:
     listed = find_efforts(said)
     if len(listed) > 1:
         return listed
-    # No list, or one that cannot be told from its sentence: every effort that is named.
+    # No list, or one that cannot be separated from its sentence: take every effort that is named.
     words = {word.lower() for word in _EFFORT_WORD.findall(said)}
     return tuple(effort for effort in ("none", *EFFORTS) if effort in words)
 
 
 def keep_efforts(names: Iterable[str]) -> tuple[Effort, ...]:
-    """Those of the names that are efforts of ours."""
+    """The names that are also efforts of asides."""
     known = set(names)
     return tuple(effort for effort in EFFORTS if effort in known)

@@ -21,7 +21,7 @@ from asides.flows.probe.observe import Observation
 from asides.flows.probe.probe_report import ProbeReport
 from asides.flows.probe.refused_switches import UNKNOWN_EFFORT, keep_efforts, read_efforts
 from asides.flows.probe.repair_request import repair_setup
-from asides.flows.probe.trial_sender import BUSY, ProbeCall, SpentError, StoppedError, TrialSender
+from asides.flows.probe.trial_sender import BUSY, MOST_REQUESTS, ProbeCall, SpentError, StoppedError, TrialSender
 from asides.flows.probe.trials import Auth, Setup
 from asides.flows.steps import Flow
 from asides.providers.provider import Target
@@ -31,8 +31,8 @@ from asides.values.messages import Message
 from asides.values.thinking import Thought
 from asides.wire.lenient import parse_or_none
 
-_MOST_REPAIRS = 4
-# The dialects that stand at one base URL.
+_MAX_REPAIRS = 4
+# The dialects that share one base URL.
 _SIBLINGS = ("openai_chat", "openai_responses")
 _GROWTH = 4
 _MANY_LEFT = 5
@@ -50,7 +50,7 @@ class Probe(TrialSender):
         self._auth: Auth | None = None
 
     def steps(self) -> Flow[ProbeReport]:
-        """The flow. It raises nothing that a server causes."""
+        """Run the flow. Errors caused by the server are not raised."""
         try:
             yield from self._discover()
             yield from self._examine_thinking()
@@ -58,7 +58,8 @@ class Probe(TrialSender):
             yield from self._check_other_endpoints()
             self.complete = True
         except SpentError:
-            self.known.problem = f"no request was left (of {self.call.most}); the thorough probe asks more"
+            thorough = MOST_REQUESTS["thorough"]
+            self.known.problem = f"stopped after {self.call.most} requests; --thorough sends up to {thorough}"
         except StoppedError:
             pass
         return self.report
@@ -118,7 +119,7 @@ class Probe(TrialSender):
         return hint
 
     def _read_capabilities(self) -> Flow[None]:
-        """Ask a server of a dialect that has such a request what the model can do. It costs no tokens."""
+        """Ask the server for the model's capabilities, if the dialect has such a request. It costs no tokens."""
         request = trials.build_capabilities_request(self.setup)
         if request is not None and self.call.extent != "quick":
             seen = yield from self.send("what can the model do?", request, self.setup.dialect)
@@ -130,7 +131,7 @@ class Probe(TrialSender):
         has_key = self.call.key is not None
         seen: Observation | None = None
         notes: list[str] = []
-        for _ in range(_MOST_REPAIRS):
+        for _ in range(_MAX_REPAIRS):
             request = trials.build_question(setup)
             seen = yield from self.send("ask a question", request, setup.dialect)
             repaired = repair_setup(setup, seen, has_key=has_key)
@@ -169,7 +170,7 @@ class Probe(TrialSender):
                 known.setup = msgspec.structs.replace(self.setup, fields=known.switch.ask("on"), room=known.switch.room)
             yield from self._stream("default" if known.switch is None else "on")
             if known.baseline is not None and known.baseline.thinks and known.switch is None:
-                # It thinks and shows nothing of it.
+                # It thinks without showing the thinking.
                 yield from SwitchSearch(self, known, "off").run()
         if known.thinking:
             yield from self._examine_effort()
@@ -181,7 +182,7 @@ class Probe(TrialSender):
         seen = yield from self.ask("ask again with more tokens", "default")
         if seen.state == "answered":
             known.baseline = seen
-            # The first reply shows nothing that this one does not.
+            # This reply shows everything that the first one did.
             known.replies = [pair for pair in known.replies if pair[1] is seen]
 
     def _stream(self, kind: str) -> Flow[None]:
@@ -247,7 +248,7 @@ class Probe(TrialSender):
             yield from self._send_back(turn, tools=tools)
 
     def _read_turn(self, seen: Observation) -> Message | None:
-        """The turn as it would be read with the row that is known by now."""
+        """The turn as decoded with the row inferred so far."""
         row = infer_row(self.known, self.call.name, (), query=self.setup.query)
         if row is None:
             return None

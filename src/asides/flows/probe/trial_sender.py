@@ -27,8 +27,8 @@ Extent: TypeAlias = Literal["quick", "usual", "thorough"]
 MOST_REQUESTS: dict[Extent, int] = {"quick": 6, "usual": 12, "thorough": 40}
 BUSY = (429, 503, 529)
 """The statuses of a server that answers later."""
-_MOST_BYTES = 1024 * 1024
-_MOST_FAILURES = 2
+_MAX_BYTES = 1024 * 1024
+_MAX_FAILURES = 2
 _LONGEST_WAIT = 10.0
 
 
@@ -57,11 +57,11 @@ class ProbeCall(msgspec.Struct, frozen=True):
 
 
 class SpentError(Exception):
-    """No request is left."""
+    """The limit of requests is reached."""
 
 
 class StoppedError(Exception):
-    """Nothing more can be found out."""
+    """The probe cannot continue."""
 
 
 class TrialSender:
@@ -102,7 +102,7 @@ class TrialSender:
 
     @property
     def setup(self) -> Setup:
-        """How requests are written now."""
+        """How requests are currently encoded."""
         if self.known.setup is None:
             raise StoppedError
         return self.known.setup
@@ -115,12 +115,12 @@ class TrialSender:
         return seen
 
     def show(self, url: str) -> str:
-        """An address as reports show it: the stage may stand in for it."""
+        """The address to show in reports: requests may go to the stage instead."""
         inner = self.call.target.base_url
         return self._redact(url.replace(inner, self.call.base_url, 1) if url.startswith(inner) else url)
 
     def send(self, purpose: str, request: HttpRequest, dialect: str) -> Flow[Observation]:
-        """Send a request and read its answer. A server that is busy is asked once more."""
+        """Send a request and read its answer. Retries once if the server is busy."""
         seen, wait = yield from self._send_once(purpose, request, dialect)
         if wait is not None:
             yield Sleep(wait)
@@ -154,7 +154,7 @@ class TrialSender:
         self._failures = self._failures + 1 if seen.state == "failed" else 0
         outcome = _describe(seen) if request.body else _describe_list(seen)
         yield Emit([msgspec.structs.replace(step, outcome=outcome)])
-        if self._failures >= _MOST_FAILURES and self.known.setup is None:
+        if self._failures >= _MAX_FAILURES and self.known.setup is None:
             self.known.problem, self.known.state = seen.detail, "unreachable"
             raise StoppedError
         self._answered += seen.status > 0
@@ -173,13 +173,13 @@ def _receive(head: Head) -> Flow[tuple[bytes, str]]:
     pieces: list[bytes] = []
     size = 0
     try:
-        while size < _MOST_BYTES and (data := (yield Read(patience=5.0 if head.status >= 400 else None))):
+        while size < _MAX_BYTES and (data := (yield Read(patience=5.0 if head.status >= 400 else None))):
             pieces.append(data)
             size += len(data)
     except TransportError as error:
         return b"".join(pieces), str(error)
-    cut_off = f"the answer is longer than {_MOST_BYTES} bytes" if size >= _MOST_BYTES else ""
-    return b"".join(pieces)[:_MOST_BYTES], cut_off
+    cut_off = f"the answer is longer than {_MAX_BYTES} bytes" if size >= _MAX_BYTES else ""
+    return b"".join(pieces)[:_MAX_BYTES], cut_off
 
 
 def _describe_list(seen: Observation) -> str:
@@ -188,7 +188,7 @@ def _describe_list(seen: Observation) -> str:
 
 
 def _find_wait(head: Head, seen: Observation) -> float | None:
-    """The seconds after which a busy server is asked once more."""
+    """Seconds to wait before retrying a busy server."""
     if seen.status not in BUSY:
         return None
     wait = read_retry_after(head.headers, head.received)

@@ -197,7 +197,7 @@ def build_second_turn(
 
 
 def _alter(thought: Thought) -> Thought:
-    """The thought as somebody might have edited it: other words, and a seal that does not fit."""
+    """The thought as if edited: other words, and a seal that does not match."""
     seals = tuple(
         msgspec.structs.replace(seal, value=seal.value[::-1], entry=None if seal.entry is None else seal.entry)
         for seal in thought.seals
@@ -206,20 +206,20 @@ def _alter(thought: Thought) -> Thought:
 
 
 def build_check(setup: Setup) -> HttpRequest:
-    """A request that asks nothing: an empty object. An endpoint that exists refuses it, and no tokens are spent."""
+    """An empty request. An existing endpoint refuses it, and it costs no tokens."""
     request = _encode(Prompt((user(QUESTION),), stream=False), build_row(setup), ModelRule(), setup)
     return msgspec.structs.replace(request, body=b"{}")
 
 
 def _encode(prompt: Prompt, row: Provider, rule: ModelRule, setup: Setup) -> HttpRequest:
-    # A rule that forbids nothing: what the server takes is what is to be found out.
+    # A rule without restrictions: the probe finds out what the server accepts.
     plain = msgspec.structs.replace(rule, forbids=(), refuses=())
     target = Target(row, setup.model, setup.base_url, plain)
     return find_dialect(setup.dialect).encode(prompt, target)[0]
 
 
 def build_capabilities_request(setup: Setup) -> HttpRequest | None:
-    """The request for what a model can do, in the dialect that has one; None in others."""
+    """The request for a model's capabilities; None in dialects without one."""
     if setup.dialect != "ollama":
         return None
     request = build_check(setup)
@@ -231,7 +231,7 @@ def build_capabilities_request(setup: Setup) -> HttpRequest | None:
 
 
 def read_list(document: Any) -> tuple[tuple[str, ...], str | None]:
-    """The models of a list in any dialect, and the dialect that its form shows; ((), None) when it is no list."""
+    """The models of a list in any dialect, and the dialect of its form; ((), None) if it is not a list."""
     entries: Any = document
     if isinstance(document, dict):
         entries = next((document[name] for name in ("data", "models") if isinstance(document.get(name), list)), None)
@@ -264,5 +264,5 @@ def _guess_dialect(document: Any, entries: Sequence[dict[str, Any]]) -> str | No
 
 
 def choose_model(models: Sequence[str]) -> str | None:
-    """The first model that can be asked; None when there is none."""
+    """The first chat model, or None."""
     return next((name for name in models if not NO_CHAT.search(name)), models[0] if models else None)

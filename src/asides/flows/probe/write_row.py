@@ -14,7 +14,7 @@ from asides.values.notices import escape_controls
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 # Fields of pairs: a table in TOML.
 _PAIRS = ("headers", "query", "fields")
-# What a file cannot say, or says by itself.
+# Fields that a file cannot hold, or that are implied.
 _NOT_IN_FILES = ("name", "tier")
 _WIDTH = 100
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -40,7 +40,7 @@ def _is_plain(field: str) -> bool:
 
 
 def _list_changes(struct: msgspec.Struct, *always: str) -> list[tuple[str, Any]]:
-    """The fields that differ from their defaults, and those that a reader always wants."""
+    """The fields that differ from their defaults, and those that are always shown."""
     changes: list[tuple[str, Any]] = []
     for info in msgspec.structs.fields(type(struct)):
         value = getattr(struct, info.name)

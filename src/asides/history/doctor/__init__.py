@@ -1,4 +1,4 @@
-"""Finds what a model would refuse of a history, and repairs it.
+"""Finds the parts of a history that a model would refuse, and repairs it.
 
 findings    the values: Finding, Diagnosis
 open_file   a file or a list → the messages in it, and their format

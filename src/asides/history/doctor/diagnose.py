@@ -62,7 +62,7 @@ _SHORTEST_DATE = 6
 _BLOCK_DIALECTS = ("anthropic", "bedrock")
 """Dialects with the same blocks, each in its own spelling."""
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "extra_content")
-# The plan does not send these, and a server that gets them does not refuse them.
+# The plan does not send these, but servers accept them.
 _NEVER_REFUSED = (NOT_SAVED, NOT_REPLAYABLE, OTHER_DIALECT)
 _SEAL_KINDS = {
     "signature": "thinking_signature_invalid",
@@ -72,7 +72,7 @@ _SEAL_KINDS = {
     "item": "item_not_persisted",
     "thought_signature": "thought_signature_invalid",
 }
-# Notices about values that we choose where the caller chose none.
+# Notices about defaults for values that the caller did not set.
 _NO_FAULTS = frozenset({"max_tokens_chosen", "unknown_model"})
 # Settings that a program which converts the format of the file translates, too.
 _TRANSLATED = frozenset({"effort_mapped", "budget_chosen", "budget_mapped", "form_adjusted"})
@@ -81,7 +81,7 @@ _PREFILLS = ("prefill_unsupported", "prefill_with_thinking")
 _MAX_TOKENS = ("max_completion_tokens", "max_tokens")
 _OTHER_FORM = "it is in the form that the model takes"
 _BY_OTHERS = "it does not go with the repair of another part"
-# What is shown of the thinking is the caller's choice.
+# How thinking is shown is the caller's choice.
 _SHOWN = ("display", "includeThoughts", "summary")
 _PATH = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
@@ -175,7 +175,7 @@ class _Round(msgspec.Struct):
     settings: Node
     broken: list[BrokenRule]
     findings: list[Finding]
-    """What a file shows, and what the plan leaves out."""
+    """The content of a file, and what the plan drops."""
     notices: tuple[Notice, ...] = ()
     repaired: list[Node] = []
     origins: list[int | None] = []
@@ -224,7 +224,7 @@ class _Examination:
         self.dialect = dialects.find_dialect(self.writer.dialect)
 
     def run(self) -> Diagnosis:
-        """Examine the history, and what was repaired of it, until nothing is refused."""
+        """Examine the history and its repaired versions until nothing is refused."""
         opened = self.opened
         first = last = self._examine(opened.items, opened.fields or {})
         origins: list[int | None] = list(range(len(opened.items)))
@@ -290,7 +290,7 @@ class _Examination:
                     yield orphaned.shown(path, "a tool result has no call before it")
 
     def _drop_bound(self, done: _Round, messages: Sequence[Message], kept: list[Message]) -> list[Message]:
-        """Drop the thinking behind a repair, for models that bind it to everything before it."""
+        """Drop the thinking after a repair, for models that bind it to everything before it."""
         if not self.target.rule.prefix_bound or self.format != self.target.dialect:
             return kept
         places = self._locate(messages, done.items)
@@ -489,7 +489,7 @@ class _Examination:
     def _run_plan(self, prompt: Prompt, messages: Sequence[Message]) -> Plan:
         target = self.target
         if target.rule.interleaves == "by_beta":
-            # A header allows it, and no file shows whether it is sent.
+            # A header allows it, and a file does not show whether it is sent.
             rule = msgspec.structs.replace(target.rule, interleaves="never")
             target = msgspec.structs.replace(target, rule=rule)
         prompt = msgspec.structs.replace(prompt, messages=tuple(messages))
@@ -510,7 +510,7 @@ class _Examination:
             if effect == "ignored":
                 ignored.add((decision.message, decision.part))
             if isinstance(part, Thought) and part.source == "tags":
-                continue  # in a text, which is its author's
+                continue  # in a text, which must not be changed
             place = places.get((decision.message, decision.part))
             path = self.list_name if place is None else self._write_path(items[place[0]], *place, part)
             why = OTHER_ACCOUNT if decision.why == OTHER_HOST and _is_of_another_account(part) else decision.why
@@ -681,7 +681,7 @@ class _Examination:
         return Finding(kind, effect, path, message, part, escape_controls(detail), "", since, source)
 
     def _report_half(self, path: str) -> Finding:
-        detail = "the text has half a character (a lone surrogate), which is not JSON for a server"
+        detail = "the text has a lone surrogate (half a character), which is not JSON for a server"
         found = self._find(None, "refused", path, detail, "2025-06", "claude-code#2108; opencode#13985")
         return msgspec.structs.replace(found, repair="U+FFFD is in its place")
 
@@ -756,7 +756,7 @@ class _Examination:
         return "a part of it is left out" if _count_parts(new) < _count_parts(old) else _OTHER_FORM
 
     def _add_notes(self, last: _Round) -> None:
-        """Say what could not be checked."""
+        """Report what could not be checked."""
         if self.too_long:
             self.notes.append(f"the history may be too long: {self.too_long}")
         if self.unread:
@@ -795,7 +795,7 @@ def _drop_fields(message: Message) -> Message:
 
 def _set_origin(part: Part, origin: Origin) -> Part:
     if isinstance(part, Thought) and part.text == EMPTY_THOUGHT:
-        return part  # a stand-in: no model made it
+        return part  # a stand-in, not made by a model
     changes: dict[str, Any] = {}
     if seals := part.seals:
         changes["seals"] = tuple(
@@ -815,7 +815,7 @@ def _is_of_another_account(part: Any) -> bool:
 
 
 class _Hidden(msgspec.Struct):
-    """Messages without what is not sent but may stay in the file: parts, and the seals on other parts."""
+    """Messages without parts and seals that are not sent but may stay in the file."""
 
     messages: list[Message]
     shown: list[Message | None]
@@ -843,7 +843,7 @@ def _hide(messages: list[Message], ignored: set[tuple[int, int]]) -> _Hidden:
 
 
 def _restore(kept: Sequence[Message], hidden: _Hidden) -> list[Message]:
-    """Return planned messages with what was hidden."""
+    """Return planned messages with the hidden parts restored."""
     messages = hidden.messages
     whole = {id(message): number for number, message in enumerate(hidden.shown) if message is not None}
     owners = {id(part): number for number, message in enumerate(messages) for part in message.parts}

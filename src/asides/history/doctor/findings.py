@@ -14,10 +14,10 @@ Effect: TypeAlias = Literal["refused", "ignored"]
 
 
 class Finding(msgspec.Struct, JsonForm, frozen=True):
-    """One part of a history, or one setting beside it, that the model does not take as it is."""
+    """One part of a history, or one setting, that the model does not accept unchanged."""
 
     kind: str | None
-    """The kind of the refusal, as `ProviderError.kind` has it; None where it is none of those."""
+    """The kind of the refusal, as in `ProviderError.kind`; None if it is not one of those."""
     effect: Effect
     path: str
     """The place in the file: "messages[3].content[0]", or the name of a setting."""
@@ -39,7 +39,7 @@ class Finding(msgspec.Struct, JsonForm, frozen=True):
 
 
 class Diagnosis(msgspec.Struct, JsonForm, frozen=True):
-    """What a model would refuse of a history, and the history that it takes."""
+    """The parts of a history that a model would refuse, and a history that it accepts."""
 
     _private = {"repaired": "both"}
 
@@ -54,12 +54,12 @@ class Diagnosis(msgspec.Struct, JsonForm, frozen=True):
 
     @property
     def sound(self) -> bool:
-        """Whether the model would take the history as it is."""
+        """Whether the model would accept the history unchanged."""
         return not self.refused
 
     @property
     def refused(self) -> tuple[Finding, ...]:
-        """The findings for which the request would fail."""
+        """The findings that would make the request fail."""
         return tuple(finding for finding in self.findings if finding.effect == "refused")
 
     @property

@@ -51,7 +51,7 @@ def _write_key(item: Any) -> bytes:
 
 
 def _choose(given: Sequence[Any], item: Any, places: Sequence[int]) -> int | None:
-    """Choose the object of the same kind, if there is one with the same id, that one."""
+    """Choose an object of the same kind, preferably with the same id."""
     words, ids = _list_words(item), _list_ids(item)
     same = [
         place
@@ -84,7 +84,7 @@ def _list_words(item: Any) -> set[str]:
 
 
 def list_texts(item: Any) -> set[str]:
-    """Return what a message says and returns, without thinking."""
+    """Return the content and the results of a message, without thinking."""
     texts: set[str] = set()
     waiting = [item]
     while waiting:
@@ -106,8 +106,8 @@ def _list_ids(item: Any) -> list[Any]:
 
 
 def keep_unknown(given: Node, written: Node, read: Callable[[Node], Any]) -> Node:
-    """Return the written message with the fields of the given one that no reader understands: without them, the message
-    is read as the same. The fields are in the order of the given message.
+    """Return the written message with those fields of the given one that no reader understands: the message parses the
+    same without them. The fields keep the order of the given message.
     """
     meant = read(given)
     kept = _keep(given, written, lambda fields: read(fields) == meant)

@@ -53,7 +53,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 class OpenedHistory(msgspec.Struct):
-    """The messages of a document, and what is around them."""
+    """The messages of a document, and the document around them."""
 
     document: Any
     items: list[Any]
@@ -101,7 +101,7 @@ class OpenedHistory(msgspec.Struct):
                 written.append(_wrap(item, wraps))
                 continue
             for place in self.places[origin]:
-                # A message that was moved forward does not take the lines around it along.
+                # Surrounding lines do not move along with a message.
                 written += [line for line, inner in self.lines[next_line:place] if inner is None]
                 line, inner = self.lines[place]
                 if item == self.items[origin]:
@@ -233,7 +233,7 @@ def _clone(value: Any, halves: list[tuple[Any, str]]) -> Any:
 
 
 def _mend(value: Any) -> Any:
-    """A text without half characters; other values as they are."""
+    """A text without lone surrogates; other values unchanged."""
     return _HALF.sub("\ufffd", value) if isinstance(value, str) and not value.isascii() else value
 
 

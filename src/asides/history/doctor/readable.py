@@ -1,4 +1,4 @@
-"""Makes the messages of a file readable for the importers, which refuse what no server takes."""
+"""Makes the messages of a file readable for the importers, which refuse what servers refuse."""
 
 from __future__ import annotations
 

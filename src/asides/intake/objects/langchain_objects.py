@@ -46,7 +46,7 @@ def unwrap(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def build_turn_response(fields: Mapping[str, Any]) -> tuple[str, Fields]:
-    """The dialect of a turn of the model, and the response that says it."""
+    """The dialect of an assistant turn, and the response that it comes from."""
     metadata, more = get_object(fields, "response_metadata"), get_object(fields, "additional_kwargs")
     pieces = _read_pieces(fields, more)
     dialect = _choose_dialect(fields, metadata, more, pieces)
@@ -166,7 +166,7 @@ def _read_text_block(block: Mapping[str, Any], extras: Fields, message_id: str) 
 
 
 def _read_call(block: Mapping[str, Any], calls: Mapping[str, Any]) -> Piece:
-    """Read a call. Its parsed arguments stand in `tool_calls`; a streamed block has only their text."""
+    """Read a call. Its parsed arguments are in `tool_calls`; a streamed block has only their text."""
     extras = get_object(block, "extras")
     call_id = get_text(block, "call_id") or get_text(block, "id")
     parsed = calls.get(call_id, {}).get("args")
@@ -182,7 +182,7 @@ def _clean_item(block: Mapping[str, Any]) -> Fields:
     item = {name: value for name, value in block.items() if name != "index"}
     if isinstance(item.get("summary"), list):
         item["summary"] = [_clean_item(part) for part in item["summary"] if isinstance(part, Mapping)]
-        item.pop("status", None)  # a stream leaves the status of its beginning
+        item.pop("status", None)  # a stream keeps the status of its start
     return item
 
 

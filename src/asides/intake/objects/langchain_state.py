@@ -37,7 +37,7 @@ class Carried(msgspec.Struct, frozen=True):
     """The turn with only the part of this block, without the text that the block itself has."""
 
     def fill(self, block: Mapping[str, Any]) -> Part | None:
-        """The part, as it was; None when the block is of another kind, or was changed since."""
+        """The original part; None if the block is of another kind, or was changed."""
         part = self.message.parts[0]
         if self.of != fingerprint(block):
             return None

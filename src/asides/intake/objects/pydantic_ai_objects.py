@@ -49,7 +49,7 @@ def find_instructions(messages: Iterable[object]) -> str | None:
 
 
 def build_turn_response(fields: Mapping[str, Any]) -> tuple[str, Fields]:
-    """The dialect of a response, and the document that says it."""
+    """The dialect of a response, and the response as a document."""
     parts: list[Mapping[str, Any]] = fields["parts"]
     dialect = _choose_dialect(fields, parts)
     thinking = [part for part in parts if part["part_kind"] == "thinking"]
@@ -82,7 +82,7 @@ def _choose_dialect(fields: Mapping[str, Any], parts: list[Mapping[str, Any]]) -
     names = [*named, get_text(fields, "provider_name")]
     dialect = next((found for name in names if (found := find_dialect_of(name)) is not None), None)
     if any(part.get("signature") for part in thinking):
-        # Of chat completions' hosts none signs its thinking; Responses has it with an id.
+        # Chat completions hosts do not sign thinking; Responses has it with an id.
         has_ids = any(get_text(part, "id") for part in thinking)
         return "openai_responses" if has_ids else "anthropic" if dialect in (None, "openai_chat") else dialect
     return dialect or "openai_chat"

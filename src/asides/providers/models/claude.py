@@ -192,7 +192,7 @@ def claude_models(prefix: str = "") -> tuple[ModelRule, ...]:
     """The rules, newest first, for names that begin with `prefix` ("*" where a cloud adds words before the name)."""
     name = f"{prefix}claude-"
     return (
-        # The marks after the number keep the dates of Fable 5 and Mythos 5 apart, which begin with a 2 too.
+        # The separators after the number exclude the dates of Fable 5 and Mythos 5, which also begin with a 2.
         *(
             _adaptive(
                 f"{name}{family}-5-2{end}",

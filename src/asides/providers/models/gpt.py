@@ -78,7 +78,7 @@ def _gpt(
         endpoint=endpoint,
         output_limit="max_completion_tokens",
         system_role="developer",
-        # Of a model that nobody has described yet, nobody knows what it hears.
+        # Audio input of unlisted models: unknown.
         refuses_files=None if thinking == "unknown" else _NO_SOUND,
         since=since,
         source=source,

@@ -75,7 +75,7 @@ def _optional(
 
 
 def _reads(models: str, *tags: str, starts_inside: StartsInside = False) -> ModelRule:
-    """A model of which only the grammar of its text is known: it is asked as an unknown model is."""
+    """A model known only by the grammar of its text: requests are those for an unknown model."""
     return ModelRule(
         models=models,
         tags=(*tags, "think"),

@@ -269,7 +269,7 @@ ADAPTIVE = Switch(
     **_MESSAGES,
 )
 BETWEEN_TOOLS = Switch(name="thinking.type between_tools", on=(("thinking.type", "between_tools"),), **_MESSAGES)
-"""Shows its thinking in any case: it has no field for that, apart from words of the caller."""
+"""Always shows its thinking: it has no field for that, except words of the caller."""
 
 _CONFIG = "generationConfig.thinkingConfig"
 _SHOWN: Fields = {
@@ -390,7 +390,7 @@ COMBINABLE = frozenset({"openai_chat"})
 
 
 class Exclusion(msgspec.Struct, frozen=True):
-    """Two fields of which a request may have only one."""
+    """Two fields that exclude each other in a request."""
 
     one: str
     other: str
@@ -435,7 +435,7 @@ def find_switch(dialect: str, ask_by: AskBy, template_key: str = "enable_thinkin
 
 
 def list_field_names(ask_by: AskBy) -> tuple[str, ...]:
-    """The fields of which a request to a host with this `ask_by` has one, without the objects that hold them all."""
+    """The fields that a request to a host with this `ask_by` may have, without the objects that hold them all."""
     known = [switch for switches in SWITCHES.values() for switch in switches]
     using = [switch for switch in known if ask_by in (switch.ask_by, switch.with_effort)]
     return _list_roots(

@@ -98,7 +98,7 @@ def _takes_fields(target: Target, dialect: str, given: Fields) -> bool:
     """Whether these fields are of a switch of the target, as far as is known."""
     quirks, facts = target.quirks, target.facts
     if target.rule.thinking == "never" or quirks.transport != "direct":
-        return False  # some models refuse them all, and some clouds refuse those that do nothing
+        return False  # some models refuse all of them, and some clouds refuse redundant ones
     if dialect != "openai_chat":
         return True
     row = target.provider

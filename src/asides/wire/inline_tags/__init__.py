@@ -18,7 +18,7 @@ the inner tags were tags, and their contents are blocks. If the text ends first,
 the block ended at its *first* closing tag, the mention stays in the thought, and the rest is read again as answer. So
 `<think>a<think>b</think>c</think>d` gives "d", and `<think>use <think> tags</think>Answer` gives "Answer". The price:
 such a reply, which is rare, is held to its end. After that first closing tag, code protects tags as in any answer.
-After a few mentions (`_MOST_MENTIONS`) the first closing tag ends each block, so that time stays linear.
+After a few mentions (`_MAX_MENTIONS`) the first closing tag ends each block, so that time stays linear.
 
 *Code.* A tag in a fence (``` or ~~~ at the beginning of a line, to its closing line or the end), or between two equal
 runs of backticks in one line, is text. A backtick that its line does not close makes no code, so a tag after it is held
@@ -30,8 +30,8 @@ never ends protects nothing, since the fence may be part of the thought.
 that its line does not match quotes nothing. It opens behind a blank or an opening bracket, and never closes before a
 word.
 
-*Blanks.* Blanks before and directly after a leading block are removed with it. A block of blanks is no block. All other
-blanks stay.
+*Blanks.* Blanks before and directly after a leading block are removed with it. A block of blanks does not count as a
+block. All other blanks stay.
 
 *Fragments.* Some servers close their tag after every chunk. So a block directly after another one of the same grammar
 that begins with a space continues its text, and so do those directly after it. Others are separate blocks.

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 # The longest run of attributes, blanks or header words inside one tag. Without a limit, text that only looks like the
-# beginning of a tag would be held for ever.
+# beginning of a tag would be held endlessly.
 MAX_ATTRIBUTES = 200
 MAX_BLANKS = 8
 MAX_HEADER = 96
@@ -111,7 +111,7 @@ def read_as_thinking(_: str) -> Channel:
 
 
 class Grammar(msgspec.Struct, frozen=True, eq=False):
-    """The tags that set thinking apart inside text. Every phrase has a limited length."""
+    """The tags that mark thinking inside text. Every phrase has a limited length."""
 
     name: str
     open: tuple[Phrase, ...] = ()

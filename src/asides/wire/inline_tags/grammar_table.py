@@ -30,7 +30,7 @@ _LLAMA_CPP = "ggml-org/llama.cpp common/chat.cpp"
 _WORDS = Unit(r"[^<]", MAX_HEADER)
 _SPACES = Unit(r"[^\S\n]", MAX_BLANKS)
 _RECIPIENT = Unit(r"[\w.-]", MAX_HEADER)
-# Behind the name of a channel without its tokens, the text follows directly: "analysis of the data" is an answer.
+# After a channel name without its tokens, the text follows directly: "analysis of the data" is an answer.
 _TEXT_FOLLOWS = Unit(r"(?=[^\W_])")
 _MESSAGE_FOLLOWS = Unit(r"(?=[^\W_]|\n)")
 _SUFFIX = Unit(r"[^\s<>`]")
@@ -158,7 +158,7 @@ _DEFAULT = (
         ),
         # <|call|> stays: it ends a tool call, which stays complete for the parser of tool text.
         control=_literals("<|end|>", "<|return|>"),
-        # Prose that quotes <|end|> is no thought; only the start of the next message shows that one came before.
+        # A quoted <|end|> does not end a thought; only the start of the next message shows that one came before.
         orphan=_literals("<|end|><|start|>assistant"),
         nests=False,
         models=("gpt-oss",),

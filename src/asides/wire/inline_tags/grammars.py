@@ -80,7 +80,7 @@ class Matcher:
                 match = by_rows.get(rows)
                 if match is None:
                     match = by_rows[rows] = self._compile(rows, is_growing=is_growing)
-                if len(by_head) < _MOST_HEADS:
+                if len(by_head) < _MAX_HEADS:
                     by_head[head] = match
             return match(text, place)
 
@@ -133,7 +133,7 @@ class Matcher:
 
 
 # Bounds the memory of texts with any characters behind those that may begin a tag.
-_MOST_HEADS = 500
+_MAX_HEADS = 500
 
 
 def _may_begin(phrase: Sequence[str | Unit], head: str) -> bool:
@@ -158,7 +158,7 @@ def _split_units(phrase: Phrase) -> list[str | Unit]:
     return units
 
 
-# So many characters of a tag's name are seldom in other text.
+# A prefix of a tag's name this long is rare in other text.
 _CLEAR_HEAD = 3
 
 
@@ -186,7 +186,7 @@ class _Head(NamedTuple):
 
 
 def _make_head(first: str, names: set[str], spaced: set[str]) -> _Head:
-    """The beginning of tags with these names; in those that are `spaced` with blanks."""
+    """The beginning of tags with these names; blanks are allowed in the `spaced` ones."""
     seconds = {case for name in (*names, *spaced) for case in (name[0].lower(), name[0].upper())}
     plain, blank = ("|".join(map(re.escape, sorted(each))) or "(?!)" for each in (names, spaced))
     match = re.compile(rf"/?(?:{plain})|\s*+/?\s*+(?:{blank})", re.IGNORECASE).match

@@ -85,11 +85,11 @@ class QuoteEnd(NamedTuple):
     """What ends a quote."""
 
     pattern: re.Pattern[str]
-    """Decides it, in the text behind the tag."""
+    """Decides it, in the text after the tag."""
     back: int = 0
     """The number of characters that it may need from before a text."""
     skip: int = 0
-    """How many of these only stand before the first that counts."""
+    """How many of these only precede the first that counts."""
 
 
 _HTML_END, _HTML_BLOCK_END = (
@@ -150,8 +150,8 @@ class Quotes:
     def _pass(self, text: str) -> None:
         if not text:
             return
-        if len(self._indent) < _MOST_INDENT:
-            self._indent += text[: _MOST_INDENT - len(self._indent)]
+        if len(self._indent) < _MAX_INDENT:
+            self._indent += text[: _MAX_INDENT - len(self._indent)]
         self._before = text[-1]
         self._last = text.rstrip()[-1:] or self._last
 
@@ -199,7 +199,7 @@ class Quotes:
             self.end = _MARK_END
 
 
-_MOST_INDENT = 40
+_MAX_INDENT = 40
 _MARKS = "\"'’"
 _BEFORE_QUOTE = "([{<=,:;-–—/|>*_~"
 
@@ -294,7 +294,7 @@ class TagScanner:
         return bool(self._line or self.tail)
 
     def fill(self, text: str) -> bool:
-        """Fill the buffer with the held text and this text; False while that is not enough to go on."""
+        """Fill the buffer with the held text and this text; False until that is enough to continue."""
         text = self.tail + text
         self.tail = ""
         if self._line:

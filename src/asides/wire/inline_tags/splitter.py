@@ -18,7 +18,7 @@ Piece: TypeAlias = tuple[int, Channel, str]
 With `late`, one piece may be MOVED: its text, which came as the answer so far, is the thinking of that segment.
 """
 
-_MOST_MENTIONS = 4
+_MAX_MENTIONS = 4
 _POSITIONS: tuple[Position, ...] = get_args(Position)
 
 _UNFINISHED_HEADER = re.compile(r"<\|(?:start|channel|begin|message_model)\|>", re.IGNORECASE)
@@ -48,7 +48,7 @@ class Splitter:
     thinking block begins, and where another harmony message begins. Call `finish` once, at the end.
     """
 
-    # What most texts never change belongs to the class: a splitter is made for every text.
+    # Class-level defaults: a splitter is created per text and rarely changes them.
     truncated = False
     """After `finish`: the text ended inside a thinking block."""
     began_with_thinking = False
@@ -125,7 +125,7 @@ class Splitter:
 
     @property
     def grammar(self) -> str:
-        """The name of the first grammar of which a tag counted; "" if none did."""
+        """The name of the first grammar with a tag that counted; "" if none did."""
         first = self._first_grammar or self._written
         return "" if first is None else first.name
 
@@ -545,7 +545,7 @@ class Splitter:
                 self._read_first_tag(tag)
             else:
                 self._read_header(grammar, text)
-        elif grammar.closes_itself(text) or self._mentions >= _MOST_MENTIONS:
+        elif grammar.closes_itself(text) or self._mentions >= _MAX_MENTIONS:
             self._emit(Channel.THINKING, text)
         else:
             self._depth[grammar] += 1

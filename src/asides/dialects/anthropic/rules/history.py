@@ -49,7 +49,7 @@ def check_history(request: ClaudeRequest) -> Iterator[BrokenRule]:
 
 
 def list_turns(request: ClaudeRequest) -> list[Turn]:
-    """Return the messages other than the system's, which may stand between them."""
+    """Return the messages other than system messages, which may occur between them."""
     return [
         Turn(place, str(message.get("role")), message["content"])
         for place, message in enumerate(request.messages)

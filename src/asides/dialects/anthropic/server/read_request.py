@@ -22,7 +22,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
 
 
 class _Request(RequestFields):
-    """A request while it is read: a reader takes out the fields that it understands; the others stay in `extra`."""
+    """A request while it is parsed: readers remove the fields they understand; the others stay in `extra`."""
 
     def read(self) -> ServedRequest:
         model = self.take("model", str)
@@ -93,7 +93,7 @@ class _Request(RequestFields):
             case "tool":
                 return str(choice.get("name", "")), parallel
             case "auto":
-                # The object must have a type, so "auto" beside a setting for parallel calls is no choice.
+                # The object must have a type, so "auto" beside a setting for parallel calls does not count as a choice.
                 return ("auto" if parallel is None else None), parallel
             case "none":
                 return "none", parallel

@@ -57,7 +57,7 @@ _EMPTY_THINKING: Wire = {"type": "thinking", "thinking": "", "signature": ""}
 
 
 def write_error_headers(status: int, kind: str | None = None) -> dict[str, str]:  # noqa: ARG001 - the status decides
-    """Return the headers of an error: its own agent asks again after a refusal unless it is told not to."""
+    """Return the headers of an error: Anthropic's own agent retries refusals unless a header forbids it."""
     return {"x-should-retry": "false"} if status in _FINAL else {}
 
 
@@ -112,7 +112,7 @@ class MessagesWriter(ReplyWriter):
 
     def _write_end(self, stop: StopReason) -> bytes:
         written = self._begin()
-        # Block by block: a call whose pieces waited is whole now.
+        # Block by block: a call whose pieces were held is complete now.
         for event in sorted(self._held, key=lambda event: event.block):
             if not isinstance(event, RefusalDelta):
                 written.append(self._write_now(event))
@@ -178,7 +178,7 @@ class _Blocks:
         return block == self._call
 
     def has_unfinished_call(self) -> bool:
-        """Whether the open call of a stream lacks some of its arguments: no other block can begin before they came."""
+        """Whether the open call of a stream lacks arguments: no other block can begin before they arrive."""
         return self._stream and self._call is not None and not has_all_arguments(self._arguments)
 
     def write(self, event: BlockEvent) -> list[Wire]:

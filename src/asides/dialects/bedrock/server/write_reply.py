@@ -110,7 +110,7 @@ class ConverseWriter(ReplyWriter):
         return self._write_now(event)
 
     def _can_close(self) -> bool:
-        """Whether the open block may end: it is text or a thought, which can go on in another block, or a call with
+        """Whether the open block may end: it is text or a thought, which can continue in another block, or a call with
         complete arguments.
         """
         if self._open_arguments is None:

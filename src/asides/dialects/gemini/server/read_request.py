@@ -60,7 +60,7 @@ def to_camel_case(value: Any) -> Any:
 
 
 class _Request:
-    """A request while it is read: a reader takes out the fields that it understands; the others stay in `extra`."""
+    """A request while it is parsed: readers remove the fields they understand; the others stay in `extra`."""
 
     def __init__(self, fields: RequestFields) -> None:
         self.fields = fields

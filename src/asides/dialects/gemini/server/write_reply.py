@@ -58,8 +58,8 @@ class ContentWriter(ReplyWriter):
     """Events of one reply in, a response out, in chunks or whole.
 
     A signature belongs to the part that it came with: in a stream, text that is sealed after several deltas becomes
-    several parts, of which the last is signed; a whole response has one part for it. Calls are written when they are
-    whole. Refusals go into the finish message. Seals and tools of other dialects are not written.
+    several parts, the last of them signed; a whole response has one part for it. Calls are written when they are
+    complete. Refusals go into the finish message. Seals and tools of other dialects are not written.
     """
 
     parts = (ServerTool, UnknownPart, Image, File)
@@ -154,7 +154,7 @@ class _Parts:
         """The texts of the held part, if it is text."""
         self._calls: list[ToolCallDelta | ThoughtSealed] = []
         self._sent: set[int] = set()
-        """The blocks of calls that wait no more. What comes late for them, as an id or a seal, has no part."""
+        """The blocks of calls that were written. Later fields for them, such as an id or a seal, are dropped."""
 
     def add(self, event: PartEvent, started: ReplyStarted) -> list[Wire]:
         """Add an event; return the parts that it completes."""
@@ -183,7 +183,7 @@ class _Parts:
         return [*self._release(), *map(_encode_call, calls)]
 
     def flush(self, started: ReplyStarted) -> list[Wire]:
-        """Return the parts that waited, but no calls whose arguments may go on."""
+        """Return the parts that waited, except calls whose arguments may continue."""
         waiting = self._calls
         if not waiting:
             return self._release()

@@ -20,7 +20,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
 
 
 class _Request(RequestFields):
-    """A request while it is read: a reader takes out the fields that it understands; the others stay in `extra`."""
+    """A request while it is parsed: readers remove the fields they understand; the others stay in `extra`."""
 
     def read(self) -> ServedRequest:
         agent = self.remaining.get("agent")
@@ -59,7 +59,7 @@ class _Request(RequestFields):
             raise ConfigError(
                 "previous_interaction_id is empty: that interaction was not stored. Send the steps of the conversation."
             )
-        # A server of this dialect stores what does not say otherwise.
+        # Servers of this dialect store by default.
         return ProviderState(store=store is not False, previous_response_id=previous)
 
     def _take_system(self) -> str | None:

@@ -60,7 +60,7 @@ class _Step:
         self.block = block
         self.kind = kind
         self.fields = fields
-        """All of a step that comes whole; of a call its id and name."""
+        """The whole of a step that arrives in one piece; of a call its id and name."""
         self.pieces: list[str] = []
         self.annotations: list[Any] = []
         self.signature = ""

@@ -28,7 +28,7 @@ class ChatRequest:
         return self.model.lower().rpartition("/")[2]
 
     def get(self, path: str) -> Any:
-        """Return the value at a path such as "thinking.type"; None if there is none."""
+        """Return the value at a path such as "thinking.type", or None."""
         value: Any = self.body
         for name in path.split("."):
             if not isinstance(value, dict):
@@ -48,7 +48,7 @@ class ChatRequest:
 
     @property
     def template_switch(self) -> Any:
-        """Whether the chat template is asked to think; None if it is not told."""
+        """Whether the chat template is asked to think; None if it is not set."""
         enabled = self.get("chat_template_kwargs.enable_thinking")
         return self.get("chat_template_kwargs.thinking") if enabled is None else enabled
 

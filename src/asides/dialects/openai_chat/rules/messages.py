@@ -290,7 +290,7 @@ _EMPTY_CHAT = Rule(
 
 
 def check_chat_content(asked: ChatRequest) -> Iterator[BrokenRule]:
-    """Check that no message is empty, whoever says it. A turn with calls leaves its content out instead."""
+    """Check that no message of any role is empty. A turn with calls leaves its content out instead."""
     for place, message in enumerate(asked.messages):
         if message.get("tool_calls") and message.get("content") is None:
             continue
@@ -421,7 +421,7 @@ def check_no_system_role(asked: ChatRequest) -> Iterator[BrokenRule]:
 
 
 def check_system_role(asked: ChatRequest) -> Iterator[BrokenRule]:
-    """Check that a system message stands only at the start."""
+    """Check that system messages occur only at the start."""
     if _has_late_system(asked.messages):
         yield _SYSTEM_ROLE.broken("messages")
 
@@ -540,7 +540,7 @@ def check_template_without_system(asked: ChatRequest) -> Iterator[BrokenRule]:
 
 
 def check_user_query(asked: ChatRequest) -> Iterator[BrokenRule]:
-    """Check that a user says something, as the template demands."""
+    """Check that there is a user message with content, as the template demands."""
     if asked.messages and not any(message.get("role") == "user" for message in asked.messages):
         yield _NO_QUERY.broken("messages[0]")
 

@@ -185,7 +185,7 @@ def check_ranges(body: Wire) -> Iterator[BrokenRule]:
 
 
 def check_strict_tools(body: Wire) -> Iterator[BrokenRule]:
-    """Check that the arguments of strict tools are a closed object of which every field is required."""
+    """Check that the arguments of strict tools are a closed object with only required fields."""
     tools = body.get("tools")
     for place, tool in enumerate(tools if isinstance(tools, list) else []):
         function = tool.get("function", tool) if isinstance(tool, dict) else None

@@ -138,9 +138,9 @@ class _Deltas:
         self._has_commentary = False
         self._calls: dict[int, int] = {}
         self.writes_custom = False
-        """Whether the client knows tools that take free text. Others read every call as that of a function."""
+        """Whether the client supports free-text tools. Other clients read every call as a function call."""
         self._custom: set[int] = set()
-        """The calls that take free text."""
+        """The calls of free-text tools."""
         self._bare: dict[int, None] = {}
         """The calls of functions without a word of arguments so far, by their blocks."""
         self._waiting: dict[int, _WaitingCall] = {}
@@ -178,7 +178,7 @@ class _Deltas:
         if self._at_start:
             self._blanks += text
             if not text or text.isspace():
-                return []  # a block of blanks is no thought, so they wait for more
+                return []  # a block of blanks does not count as a thought: hold them until more arrives
             text = self._blanks
             self._at_start = False
             self._has_thought = True
@@ -311,7 +311,7 @@ class Chunks:
             "created": created,
             "model": started.model,
         }
-        # The same for every chunk, so it is written once.
+        # Encoded once: it is the same for every chunk.
         self._head = b"data: " + msgspec.json.encode(head)[:-1]
         return self.add({"role": "assistant", "content": ""})
 
@@ -343,7 +343,7 @@ class WholeCompletion:
         self._objects: dict[str, Any] = {}
 
     def begin(self, started: ReplyStarted, created: int) -> bytes:
-        """Take what is known at the start."""
+        """Read the facts known at the start."""
         self._started, self._created = started, created
         return b""
 

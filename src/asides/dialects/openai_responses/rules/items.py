@@ -94,7 +94,7 @@ _COMPACTION = Rule(
 
 
 def check_ids(items: list[Wire]) -> Iterator[BrokenRule]:
-    """Check that ids begin as those of their kind, are not too long, and are not there twice."""
+    """Check that ids have the prefix of their kind, are not too long, and are unique."""
     seen: set[str] = set()
     for place, item in enumerate(items):
         name, path = item.get("id"), f"input[{place}].id"

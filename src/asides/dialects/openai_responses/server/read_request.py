@@ -25,7 +25,7 @@ def read(body: bytes, path: str = "") -> ServedRequest:  # noqa: ARG001 - all of
 
 
 class _Request(RequestFields):
-    """A request while it is read: a reader takes out the fields that it understands; the others stay in `extra`."""
+    """A request while it is parsed: readers remove the fields they understand; the others stay in `extra`."""
 
     def read(self) -> ServedRequest:
         model = self.take_model()

@@ -73,7 +73,7 @@ class ResponsesWriter(ReplyWriter):
         """All items with their blocks, in order."""
         self._open: OutputItem | None = None
         self._unfinished: list[OutputItem] = []
-        """Calls whose arguments may go on after the next item has begun."""
+        """Calls whose arguments may continue after the next item has begun."""
         self._namespaces: dict[int, str] = {}
         self._number = 0
         self._begun = False
@@ -122,7 +122,7 @@ class ResponsesWriter(ReplyWriter):
         return written
 
     def _leave_item(self) -> list[bytes]:
-        """End the open item, unless it is a call that may go on."""
+        """End the open item, unless it is a call that may continue."""
         item = self._open
         if item is not None and self._stream and item.can_go_on():
             self._unfinished.append(item)
@@ -232,7 +232,7 @@ _ERROR_CODES = {
 
 
 def _sort_items(placed: Sequence[tuple[int, OutputItem]]) -> list[OutputItem]:
-    """The items in the order of their blocks. One that was added, with a block below zero, leads the one behind it."""
+    """The items in the order of their blocks. An added one, with a block below zero, precedes the next one."""
     places: list[tuple[float, bool, OutputItem]] = []
     behind = math.inf
     for block, item in reversed(placed):
@@ -312,7 +312,7 @@ class OutputItem:
         self.id = make_item_id(kind, response_id, number)
         self.index = 0
         self.announced = False
-        """Whether the client of a stream knows its id, which stays from then on: clients find the item by it."""
+        """Whether the client of a stream knows its id. It is fixed from then on: clients find the item by it."""
         self.closed = False
         self.status = "completed"
         """The status that it ends with."""
@@ -496,7 +496,7 @@ class _Picture(OutputItem):
 
 
 class _Part(OutputItem):
-    """An item that comes whole: a tool that the provider ran, or something unknown."""
+    """An item written in one piece: a tool that the provider ran, or an unknown item."""
 
     def __init__(self, response_id: str, number: int, event: PartArrived) -> None:
         super().__init__("item", response_id, number)
