@@ -16,6 +16,7 @@ from asides.options import Options, Timeout, reject_unknown
 from asides.providers.credentials import is_loopback
 from asides.providers.find import is_own_address, list_providers, plain_row
 from asides.providers.provider import Provider
+from asides.relay.state.caller_state import SESSION_HEADERS
 from asides.values.errors import ConfigError
 
 NO_KEY = "asides-finds-the-key"
@@ -87,8 +88,8 @@ def read_key(headers: dict[str, str]) -> str | None:
 
 
 def select_shared_headers(headers: dict[str, str]) -> dict[str, str]:
-    """The headers that may go to any provider: those that belong to a dialect."""
-    return {name: value for name, value in headers.items() if name in _SHARED_HEADERS}
+    """The headers for the relay: those that belong to a dialect, and those that name a session."""
+    return {name: value for name, value in headers.items() if name in _SHARED_HEADERS or name in SESSION_HEADERS}
 
 
 def select_own_headers(headers: dict[str, str]) -> dict[str, str]:

@@ -156,10 +156,10 @@ class RelayedReply:
             extra = {**asked.prompt.extra, BACKGROUND: False}
             asked = msgspec.structs.replace(asked, prompt=msgspec.structs.replace(asked.prompt, extra=extra))
         state = asked.prompt.state
+        is_counted = caller.use is not None and caller.use.counts_tokens
         if asked.stream:
             self._pings = Pings(caller, make_writer, asked.model)
             # Streams of this dialect have counts only if the request wants them. Thinking is hidden, and paid for.
-            is_counted = caller.use is not None and caller.use.counts_tokens
             self._hides_usage = is_counted and caller.dialect == PLAIN_DIALECT and not asked.include_usage
         self._state.wants_storing = state.store is not False
         if state.previous_response_id is not None:
@@ -182,7 +182,8 @@ class RelayedReply:
             # The others of a list get what was written for the first.
             is_renamed = found.renames or each is not calls[0]
             self._changes[id(each.target)] = self._find_changes(each, options, asked.model if is_renamed else "")
-        if is_background and any(self._changes[id(each.target)] != Changes() for each in calls):
+        # What a key uses is counted while its response runs, so it does not run at the provider.
+        if is_background and (is_counted or any(self._changes[id(each.target)] != Changes() for each in calls)):
             refuse_foreground(caller, self._state, asked, compacts=self._compacts)
         if caller.request.tenant:
             yield from self._check_owner(state, calls)

@@ -302,21 +302,22 @@ async def test_a_turn_is_confirmed_when_it_was_read_to_its_end(
     behind: Behind, streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     confirmed: list[object] = []
+    session = {"session-id": "mine"}
     monkeypatch.setattr(MemoryVault, "confirm", lambda _, record: confirmed.append(record))
     behind(lambda _: Say("all of it", thinking="plan", piece=3))
-    with OpenAI() as client:
+    with OpenAI(default_headers=session) as client:
         answer = chat(client, stream=streamed)
         assert not streamed or [*answer]
     assert len(confirmed) == 1
-    async with AsyncOpenAI() as awaiting:
+    async with AsyncOpenAI(default_headers=session) as awaiting:
         answer = await chat(awaiting, stream=streamed)
         assert not streamed or [chunk async for chunk in answer]
     assert len(confirmed) == 2
-    with Anthropic() as other:
+    with Anthropic(default_headers=session) as other:
         answer = send(other, "deepseek:deepseek-v4-pro", stream=streamed)
         assert not streamed or [*answer]
     assert len(confirmed) == 3
-    with OpenAI() as client, chat(client, stream=True) as left:
+    with OpenAI(default_headers=session) as client, chat(client, stream=True) as left:
         next(iter(left))
     assert len(confirmed) == 3
 

@@ -66,13 +66,14 @@ class Seen(RequestWatcher):
         return self.ends
 
 
-def send(client: Client, dialect: str, model: str = MODEL, *, stream: bool) -> None:
-    """Send a request as a client of this dialect does."""
+def send(client: Client, dialect: str, model: str = MODEL, *, stream: bool, session: str = "") -> None:
+    """Send a request as a client of this dialect does. `session`: it names its session, as coding agents do."""
     # Where the first block of a reply is its answer, thinking comes only if it was asked for.
     thinking = Thinking(effort="low") if dialect in ("anthropic", "gemini") else Thinking()
     request = write_request(dialect, model, Prompt((user("?"),), stream=stream, thinking=thinking))
     path = f"{request.path}?{request.query}" if request.query else request.path
     headers = [(name, value) for name, value in request.headers.items() if name != "host"]
+    headers += [("session-id", session)] if session else []
     client.send(request.method, path, request.body, headers)
 
 
@@ -606,7 +607,7 @@ def test_a_turn_is_confirmed_when_its_end_has_left(stream: bool, leaves: bool, m
         gateway_before(stage, seen, state_mode="memory") as gateway,
         Client(gateway) as client,
     ):
-        send(client, "ollama", "anthropic:claude-sonnet-4-5", stream=stream)
+        send(client, "ollama", "anthropic:claude-sonnet-4-5", stream=stream, session="mine")
         end = seen.wait()[0]
     assert end.ended == ("left" if leaves else "done")
     assert end.mode is not None
@@ -627,7 +628,7 @@ def test_a_client_that_leaves_with_the_last_event_has_its_turn(has_all: bool, mo
         gateway_before(stage, seen, state_mode="memory") as gateway,
         Client(gateway) as client,
     ):
-        send(client, "ollama", "anthropic:claude-sonnet-4-5", stream=True)
+        send(client, "ollama", "anthropic:claude-sonnet-4-5", stream=True, session="mine")
         client.read_head()
         assert any(b'"done":true' in chunk or not has_all for chunk in client.read_chunks())
         client.close()

@@ -39,7 +39,7 @@ from asides.values.reply import Reply
 from asides.values.traits import HAS_THOUGHTS, IS_BOUND, find_traits
 from asides.values.visibility import Visibility
 
-_SESSION_HEADERS = (
+SESSION_HEADERS = (
     *("session-id", "session_id", "x-session-id", "x-session-affinity", "thread-id", "x-claude-code-session-id"),
     *("x-codex-window-id", "x-grok-conv-id"),
 )
@@ -178,7 +178,7 @@ class CallerState:
         now: float = yield Now()
         began = now if self._caller.now is None else self._caller.now
         # Without a session, a repeated request may be that of another conversation.
-        ago = now - began if any(self._caller.request.headers.get(name) for name in _SESSION_HEADERS) else None
+        ago = now - began if any(self._caller.request.headers.get(name) for name in SESSION_HEADERS) else None
         digest = self._digest_request
         known, self._chain = self._chain, None
         chain = known[1] if known is not None and known[0] is self.history else None
@@ -199,7 +199,7 @@ class CallerState:
     def _digest_request(self) -> bytes:
         """A digest of the request and of what names its session."""
         request = self._caller.request
-        names = (*_CLIENT_HEADERS, *_SESSION_HEADERS)
+        names = (*_CLIENT_HEADERS, *SESSION_HEADERS)
         named = [f"{name}: {request.headers[name]}" for name in names if name in request.headers]
         digest = hashlib.blake2b("\n".join((request.path, *named)).encode(errors="surrogatepass"), digest_size=16)
         digest.update(b"\n\n" + request.body)
