@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
+import threading
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from asides.cli.exit_codes import Exit
-from asides.cli.signals import Terminated, raise_on_signals
+from asides.cli.signals import Terminated, raise_on_signals, run_async
 
 _LONG = 20.0
 
@@ -73,3 +76,42 @@ def test_an_ignored_signal_stays_ignored() -> None:
             signal.raise_signal(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_that_waits_when_the_block_ends_is_raised_by_it(modules: Path) -> None:
+    name = _write_module(modules, "cut_at_the_end", "signal.raise_signal(signal.SIGTERM)")
+    received: list[Exit] = []
+    with pytest.raises(Terminated), raise_on_signals(received):
+        import_module(name)
+    time.sleep(0.05)
+    assert received == [Exit.TERMINATED]
+
+
+def test_without_a_thread_to_wait_in_a_signal_is_raised_at_once(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: threading.Thread) -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    for name in ("cut_without_threads", "cut_again"):
+        _write_module(modules, name, "signal.raise_signal(signal.SIGINT)", "time.sleep(20)")
+        with pytest.raises(KeyboardInterrupt), raise_on_signals([]):
+            import_module(name)
+
+
+def test_ctrl_c_cancels_what_runs_in_an_event_loop() -> None:
+    ended: list[str] = []
+
+    async def work() -> None:
+        signal.raise_signal(signal.SIGINT)
+        try:
+            await asyncio.sleep(_LONG)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    with raise_on_signals([]):
+        own = signal.getsignal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            run_async(work())
+        assert signal.getsignal(signal.SIGINT) is own
+    assert ended == ["cancelled"]

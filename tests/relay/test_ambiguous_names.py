@@ -132,6 +132,24 @@ def test_only_a_key_with_limits_is_refused_and_no_provider_is_asked(stage: Stage
     assert len(stage.requests) == before + 1
 
 
+@pytest.mark.parametrize(
+    ("path", "members", "name"),
+    [
+        ("/v1/responses", '"Previous_Response_Id": "resp_1"', "Previous_Response_Id"),
+        ("/v1/responses", '"Conversation": "conv_1"', "Conversation"),
+        ("/v1/responses", '"conversation": null, "conversation": "conv_1"', "conversation"),
+        ("/v1beta/interactions", '"previousInteractionId": "int_1"', "previousInteractionId"),
+    ],
+)
+def test_a_tenant_names_stored_state_in_one_spelling(stage: Stage, path: str, members: str, name: str) -> None:
+    model = "google-interactions:gemini-3-pro-preview" if "interactions" in path else "openai-responses:gpt-5.2"
+    before = len(stage.requests)
+    body = f'{{"model": "{model}", "input": "?", {members}}}'.encode()
+    refused = Door(stage).post(path, body, tenant="a")
+    assert (refused.status, len(stage.requests)) == (400, before)
+    assert name in refused.body.decode()
+
+
 @needs_captures
 @pytest.mark.parametrize(("name", "dialect"), [each for each in CAPTURES if each[0] not in BROKEN])
 def test_what_real_clients_send_is_taken_and_its_fields_are_known(name: str, dialect: str) -> None:

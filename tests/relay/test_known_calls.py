@@ -17,6 +17,7 @@ from asides.values.errors import TooManyTools
 from asides.values.messages import OutputSchema, Prompt, user
 from asides.values.notices import Notice
 from asides.values.tools import Tool
+from tests.relay.relaying import Door
 
 ROW = Provider(name="host", base_url="http://127.0.0.1:9/v1", key_env=("HOST_API_KEY",))
 
@@ -177,3 +178,10 @@ def test_a_fact_is_kept_for_targets_of_kept_calls_alone() -> None:
         for target in (call.target, stranger):
             known.find_fact(target, "address", lambda target=target: found.append(target.base_url))  # type: ignore[misc]
     assert found == [call.target.base_url, stranger.base_url, stranger.base_url]
+
+
+def test_a_model_with_a_long_name_is_refused() -> None:
+    door = Door(None)
+    refused = door.post("/v1/chat/completions", {"model": "x" * 1001, "messages": [{"role": "user", "content": "?"}]})
+    assert (refused.status, refused.json["error"]["param"]) == (400, "model")
+    assert len(refused.body) < 1000

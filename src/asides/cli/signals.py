@@ -6,13 +6,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from asides.cli.exit_codes import Exit
 
+_T = TypeVar("_T")
 _IMPORT_SECONDS = 1.0
 _POLL_SECONDS = 0.01
 
@@ -46,12 +47,32 @@ def raise_on_signals(received: list[Exit]) -> Generator[None]:
     }
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         handlers[signal.SIGINT] = signal.default_int_handler
-    before = {number: signal.signal(number, _AfterImports(handler)) for number, handler in handlers.items()}
+    delayed = {number: _AfterImports(handler) for number, handler in handlers.items()}
+    before = {number: signal.signal(number, handler) for number, handler in delayed.items()}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        waiting = [number for number, handler in delayed.items() if handler.stop()]
+        try:
+            for number in waiting:
+                handlers[number](number, None)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def run_async(work: Coroutine[Any, Any, _T]) -> _T:
+    """Run a coroutine to its end. Ctrl-C cancels it, which asyncio does only where Python's own handler is set."""
+    import asyncio
+
+    own = signal.getsignal(signal.SIGINT)
+    if not isinstance(own, _AfterImports):
+        return asyncio.run(work)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return asyncio.run(work)
+    finally:
+        signal.signal(signal.SIGINT, own)
 
 
 _Handler = Callable[[int, FrameType | None], Any]
@@ -67,29 +88,42 @@ class _AfterImports:
     def __init__(self, handler: _Handler) -> None:
         self._handler = handler
         self._latest: float | None = None
-        self._is_waiting = False
+        self._timer: threading.Timer | None = None
+        self._lock = threading.Lock()
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self._is_waiting:  # Ctrl-C a second time, during the same import.
+        if self._timer is not None:  # Ctrl-C a second time, during the same import.
             return
         if self._latest is None:
             self._latest = time.monotonic() + _IMPORT_SECONDS
         if _is_importing(frame) and time.monotonic() < self._latest:
-            self._is_waiting = True
-            timer = threading.Timer(_POLL_SECONDS, self._send, (number,))
-            timer.daemon = True
-            timer.start()
-        else:
-            self._latest = None
-            self._handler(number, frame)
+            self._timer = threading.Timer(_POLL_SECONDS, self._send, (number,))
+            self._timer.daemon = True
+            try:
+                self._timer.start()
+            except RuntimeError:  # no thread can be started
+                self._timer = None
+            else:
+                return
+        self._latest = None
+        self._handler(number, frame)
+
+    def stop(self) -> bool:
+        """Send nothing any more. Returns whether a signal was waiting."""
+        with self._lock:
+            timer, self._timer = self._timer, None
+        return timer is not None
 
     def _send(self, number: int) -> None:
         """Send the signal again, to the main thread, which may wait in a system call by now."""
-        self._is_waiting = False
-        if sys.platform == "win32":
-            signal.raise_signal(number)
-        else:
-            signal.pthread_kill(threading.main_thread().ident or 0, number)
+        with self._lock:
+            if self._timer is None:
+                return
+            self._timer = None
+            if sys.platform == "win32":
+                signal.raise_signal(number)
+            else:
+                signal.pthread_kill(threading.main_thread().ident or 0, number)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -76,6 +76,17 @@ def refuse_ambiguous_names(body: bytes, dialect: str) -> None:
             _check(read_members(body[member.value : member.end]), member.name, inside)
 
 
+def refuse_ambiguous_state(body: bytes, dialect: str) -> None:
+    """Raise RelayRefusal for another spelling of the fields that name stored state, which belongs to one tenant."""
+    if not (previous := find_facts(dialect).previous_field):
+        return
+    members = find_members(body)
+    document = read_members(body) if members is None else ()
+    names = (name for name, _ in document) if isinstance(document, Members) else (each.name for each in members or ())
+    known = _group((previous, "conversation"))
+    _check_names((name for name in names if fold_name(name) in known), "", known)
+
+
 @cache
 def list_known_fields(dialect: str) -> _Known:
     """The fields of a dialect's requests."""
@@ -131,13 +142,10 @@ def _check_names(names: Iterable[str], path: str, known: _Known) -> None:
         shown = f"{path}{name}"[:200]
         if folded in seen:
             raise RelayRefusal(
-                f"{shown} and {seen[folded][:200]} are one field for some hosts, and this key has limits. Send only "
-                "one of them.",
+                f"{shown} and {seen[folded][:200]} are one field for some hosts. Send only one of them.",
                 param=shown,
             )
         seen[folded] = name
         if name not in known.get(folded, (name,)):
             [*_, usual] = sorted(known[folded])
-            raise RelayRefusal(
-                f"{shown} is {usual} for some hosts, and this key has limits. Write {usual}.", param=shown
-            )
+            raise RelayRefusal(f"{shown} is {usual} for some hosts. Write {usual}.", param=shown)

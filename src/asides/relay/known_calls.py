@@ -58,7 +58,7 @@ class KnownCalls:
         """The call of a model for this prompt. `place`: what else decides it, beside the prompt. `now`: by a clock that
         only goes forward. `build` builds it; `report` checks a prompt for the target of a call that is kept, and
         returns its notices."""
-        if prompt.output is not None or prompt.compaction is not None:
+        if prompt.output is not None or prompt.compaction is not None or len(model) > _LONGEST_NAME:
             return build()
         state, thinking = prompt.state, prompt.thinking
         is_stored = state.continues or state.resume or state.store is True

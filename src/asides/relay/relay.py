@@ -12,7 +12,7 @@ from asides.dialects import plain_row
 from asides.flows.call import BareCall, CallLike
 from asides.flows.steps import Emit, Flow
 from asides.providers.provider import Target
-from asides.relay.ambiguous_names import refuse_ambiguous_names
+from asides.relay.ambiguous_names import refuse_ambiguous_names, refuse_ambiguous_state
 from asides.relay.client_errors import explain_to_client
 from asides.relay.endpoints import Endpoint, NoEndpoint, find_endpoint
 from asides.relay.error_response import MALFORMED, RelayRefusal, refuse_malformed, write_error_response
@@ -116,6 +116,8 @@ class RelayExchange:
                 refuse_many(caller.request.body)
             if caller.request.limits is not None and caller.request.body:
                 refuse_ambiguous_names(caller.request.body, caller.dialect)
+            elif caller.request.tenant and caller.request.body:
+                refuse_ambiguous_state(caller.request.body, caller.dialect)
             if caller.endpoint.action == "reply":
                 reply = self._reply = RelayedReply(caller)
                 return (yield from reply.steps())

@@ -58,6 +58,7 @@ from asides.values.notices import Notice
 from asides.values.reply import Reply
 from asides.values.visibility import Visibility
 
+_MAX_MODEL_NAME = 1000
 _NOT_UNIQUE = "the members of the body are not unique"
 _REFUSED = "its provider refused it as it was"
 
@@ -147,6 +148,8 @@ class RelayedReply:
         if unreadable is not None and caller.request.limits is not None:
             raise unreadable  # Its model and cost are unknown.
         asked = served or read_shallow(caller)
+        if len(asked.model) > _MAX_MODEL_NAME:
+            raise RelayRefusal(f"the name of the model has more than {_MAX_MODEL_NAME} characters.", param="model")
         self.asked = asked.model
         caller.show_asked(asked)
         self._shows_thinking = asks_for_thinking(caller.dialect, asked.prompt, own)

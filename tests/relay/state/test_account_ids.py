@@ -31,7 +31,17 @@ NAMED: list[tuple[Any, str]] = [
     ({"input": [{"type": "reasoning", "id": "x", "summary": []}]}, "input.id"),
     ({"input": [{"type": "reasoning", "id": "x"}]}, "input.id"),
     ({"input": [{"type": "reasoning", "id": "x", "encrypted_content": None, "content": []}]}, "input.id"),
+    *(
+        ({"input": [{"type": kind, "id": "x"}]}, "input.id")
+        for kind in (None, "message", "web_search_call", "image_generation_call", "compaction")
+    ),
+    ({"input": [{"status": "completed", "id": "x", "content": []}]}, "input.id"),
+    ({"input": [{"type": "image_generation_call", "id": "x", "result": None}]}, "input.id"),
     ({"input": [{"type": "code_interpreter_call", "id": "ci_1", "container_id": "x"}]}, "input.container_id"),
+    # Interactions
+    ({"input": {"type": "image", "uri": "files/x"}}, "input.uri"),
+    ({"input": {"type": "user_input", "content": [{"type": "document", "uri": "gs://b/x"}]}}, "input.content.uri"),
+    ({"input": [{"type": "function_result", "result": [{"type": "image", "uri": "files/x"}]}]}, "input.result.uri"),
     ({"tools": [{"type": "file_search", "vector_store_ids": ["x"]}]}, "tools.vector_store_ids"),
     ({"tools": [{"type": "code_interpreter", "container": "x"}]}, "tools.container"),
     ({"tools": [{"type": "code_interpreter", "container": {"type": "auto", "file_ids": ["x"]}}]}, "tools.container"),
@@ -77,6 +87,9 @@ NAMED: list[tuple[Any, str]] = [
 OTHERS: list[Any] = [
     {"messages": [USER], "metadata": {"file_id": "x", "container": "x"}},
     {"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "t", "input": {"file_id": "x"}}]}]},
+    {"input": [{"type": "function_result", "call_id": "c", "name": "a", "result": {"file_id": "x"}}]},
+    {"input": [{"type": "image_generation_call", "id": "x", "result": "iVBO"}]},
+    {"input": [{"type": "function_call", "id": "x", "call_id": "c", "name": "a", "arguments": ""}]},
     {"messages": [{"role": "user", "content": 'call it with "file_id": "x" or gs://bucket/x'}]},
     {"input": [{"type": "function_call", "arguments": '{"file_id": "x"}'}]},
     {"contents": [{"parts": [{"functionCall": {"args": {"file_id": "x"}}}]}]},
@@ -119,6 +132,8 @@ def test_what_a_client_calls_its_own_is_no_id_of_the_account(body: Any) -> None:
         b'{"a": {"file_id": "x"}, "b": ' + b"9" * 5000 + b"}",
         b'{"a": {"uri": "gs:\\/\\/x"}}',
         b'{"a": {"FILE-id": "x"}}',
+        b'{"a": {"vector_\\u017ftore_ids": ["x"]}}',
+        b'{"input": [{"id": "x", "id": "x"}]}',
         '{"a": {"\u017f\u212aill_id": "x"}}'.encode(),
         b'{"a": {"image_url": {"url": "files/x"}}}',
         b'{"a": {"url": "HTTPS://generativelanguage.googleapis.com/v1beta/files/x"}}',
@@ -131,7 +146,7 @@ def test_no_spelling_hides_an_id(body: bytes) -> None:
     assert [each.id[-1] for each in find_account_ids(body)] == ["x"]
 
 
-@pytest.mark.parametrize("text", ["a b ", "file ", "{ ", '"', "\\u00e9", '"id":"', "_"])
+@pytest.mark.parametrize("text", ["a b ", "file ", "{ ", '"', "\\u00e9", '"id":"', "_", '{"id":""', '{"a":null,'])
 def test_a_large_text_stops_no_other_thread_for_long(text: str) -> None:
     body = msgspec.json.encode({"messages": [{"role": "user", "content": text * (24_000_000 // len(text))}]})
     assert min(_measure_longest_stop(lambda: find_account_ids(body)) for _ in range(3)) < 1

@@ -117,15 +117,15 @@ class ClientConnection(HttpToolsProtocol):
         super().data_received(data)
         if self._frame_bytes > MAX_HEAD:
             self.transport.abort()
-        elif not self._in_head:
+        elif not self._in_head and (self._in_message or not self.is_idle):
             if self._head_bytes:
                 self._end_head()
-        elif self._head_bytes > MAX_HEAD or len(self.headers) > MAX_FIELDS:
+        elif self._head_bytes > MAX_HEAD or (self._in_head and len(self.headers) > MAX_FIELDS):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _TOO_LARGE)
         elif self.config.head_bytes > self.config.max_head_bytes:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _FULL)
         elif self._head_timer is None:
-            # The first bytes of a head that is not whole.
+            # The first bytes of a head that is not whole, which may be a blank line.
             self._watch_head()
 
     @property

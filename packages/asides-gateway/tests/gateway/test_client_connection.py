@@ -129,6 +129,19 @@ def test_a_connection_that_never_asks_is_closed() -> None:
         assert client.is_closed()
 
 
+@pytest.mark.parametrize("asks_before", [False, True])
+def test_a_connection_that_sends_blank_lines_alone_is_closed(asks_before: bool) -> None:
+    with (
+        Stage([Say(text="42")]) as stage,
+        gateway_before(stage, head_seconds=0.3) as gateway,
+        Client(gateway) as client,
+    ):
+        if asks_before:
+            assert client.ask("GET", "/healthz").status == 200
+        client.write(b"\r\n")
+        assert client.is_closed()
+
+
 def test_an_error_in_a_handler_of_the_page_is_answered_without_its_words(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -49,11 +49,13 @@ _NAMES = "|".join(sorted(_IDS | _OBJECTS | {"itemreference"}))
 _MARK = re.compile(
     rf'"(?=[a-z])(?:(?:{_NAMES})"|(?:gs|s3)://|files/)|generativelanguage\.googleapis\.com'
     # A name may be escaped, and the long s and the sign of kelvin fold to letters.
-    r"|\\u00[2-7]|\\/|\xc5\xbf|\xe2\x84\xaa".encode()
+    r"|\\u00[2-7]|\\u017f|\\u212a|\\/|\xc5\xbf|\xe2\x84\xaa".encode()
 )
 """What a body with an id has in it, without case, underscores and hyphens."""
-# In texts no quote is bare, so these begin at most once for each value.
-_LAST_ID = re.compile(rb'"id"\s*:\s*"[^"]*"\s*\}')
+# An object of nothing but an id, a type, a status and empty values.
+_BARE = re.compile(
+    rb'\{\s*(?:(?:"(?:id|type|status)"\s*:\s*"[^"]+"|"[^"]*"\s*:\s*(?:null|""|\[\s*\]|\{\s*\}))\s*,?\s*)++\}'
+)
 _REASONING = re.compile(rb'"type"\s*:\s*"reasoning"')
 _FOLD = bytes.maketrans(bytes(range(65, 91)), bytes(range(97, 123)))
 
@@ -82,8 +84,7 @@ def _may_have_ids(body: bytes) -> bool:
     starts = range(0, len(folded), _SLICE)
     if any(_MARK.search(folded, start, start + _SLICE + _OVERLAP) for start in starts):
         return True
-    befores = (body[max(found.start() - _OVERLAP, 0) : found.start()].rstrip() for found in _LAST_ID.finditer(body))
-    return _REASONING.search(body) is not None or any(not before or before.endswith(b"{") for before in befores)
+    return _REASONING.search(body) is not None or any(b'"id"' in found[0] for found in _BARE.finditer(body))
 
 
 def check_account_ids(keys: TenantKeys, given: Sequence[AccountId], *, has_store: bool) -> Flow[None]:
@@ -168,7 +169,9 @@ def _find_in_object(members: Members, path: str) -> Iterator[AccountId]:
             yield from (AccountId(where, each) for each in _list_texts(inner) if each not in _FREE)
         elif folded in _ADDRESSES:
             yield from (AccountId(where, each) for each in _list_texts(inner) if _ACCOUNT_ID.match(each))
-        is_free = name in _CLIENT_OBJECTS or (name in ("input", "data") and isinstance(inner, Members))
+        # The input of a tool and its result are the client's own; an input at the top is the conversation.
+        is_own = name == "data" or (name in ("input", "result") and bool(path))
+        is_free = name in _CLIENT_OBJECTS or (is_own and isinstance(inner, Members))
         if isinstance(inner, list) and not is_free:
             yield from _find(inner, where)
 
@@ -177,7 +180,8 @@ def _is_only_id(members: Members, kinds: set[str]) -> bool:
     """Whether an item holds nothing of its own: its provider looks it up by its id."""
     if "reasoning" in kinds:
         return not any(inner for name, inner in members if name in ("summary", "content", "encrypted_content"))
-    return [name for name, _ in members] == ["id"]
+    own = {name for name, inner in members if inner not in (None, "", [], {})}
+    return "id" in own and own <= {"id", "type", "status"}
 
 
 def _list_texts(value: Any) -> Iterable[str]:

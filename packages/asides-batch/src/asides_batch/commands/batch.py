@@ -17,6 +17,7 @@ import msgspec
 from asides.cli.exit_codes import Exit
 from asides.cli.render import describe_error, print_json, print_lines
 from asides.cli.request import read_call_options
+from asides.cli.signals import run_async
 from asides.cli.terminal import Terminal
 from asides.cli.trust import read_settings
 from asides.database.postgres_url import is_postgres_url
@@ -43,14 +44,14 @@ def run(arguments: Namespace, terminal: Terminal) -> int:
     batch = _open(arguments, terminal, progress)
     match arguments.action:
         case "status":
-            return _show(asyncio.run(batch.status()), arguments, terminal)
+            return _show(run_async(batch.status()), arguments, terminal)
         case "cancel":
-            status = asyncio.run(batch.cancel())
+            status = run_async(batch.cancel())
             done = f"cancelled; what is under way is finished. {advise(arguments, 'to continue', status)}"
             terminal.print_note("nothing to cancel: every request has an answer." if status.is_finished else done)
             return _show(status, arguments, terminal) if arguments.json else Exit.DONE
         case "run" if arguments.dry_run:
-            return _show_check(asyncio.run(batch.check()), arguments, terminal)
+            return _show_check(run_async(batch.check()), arguments, terminal)
         case _:
             return _run(batch, progress, arguments, terminal)
 
@@ -127,7 +128,7 @@ def _run(batch: AsyncBatch, progress: BatchProgress, arguments: Namespace, termi
     stopped: list[Exit] = []
     work = batch.resume if arguments.action == "resume" else batch.run
     try:
-        status = asyncio.run(_run_with_signals(work, batch, stopped, progress, terminal))
+        status = run_async(_run_with_signals(work, batch, stopped, progress, terminal))
     except AsidesError:
         progress.stop()
         if progress.status is not None:
