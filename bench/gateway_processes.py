@@ -154,7 +154,9 @@ def start_asides(
     `more`: variables. `words`: of its command line. `keys`: those of its clients, none by default.
     """
     settings = folder / "asides.toml"
-    settings.write_text("".join(_write_providers(profile, upstream) for profile in PROFILES))
+    # By default, clients with a key see only summaries, so that the replies of chat would change.
+    seen = '[visibility]\ngateway = ["raw", "summary", "sealed"]\n' if keys else ""
+    settings.write_text(seen + "".join(_write_providers(profile, upstream) for profile in PROFILES))
     environ = build_environ("asides") | {
         "ASIDES_CONFIG": str(settings),
         "ASIDES_STATE": str(folder),
@@ -223,11 +225,11 @@ PROFILES = (SMALL, BURST, TICKS, QUICK_TICKS)
 
 STORED = "stored"
 """A host that speaks chat and wants thinking back, so that every turn is stored."""
-# host → its row, the end of its address, whose prices it has, and its model
+# host → its row, its maker, the end of its address, and its model
 _KNOWN_HOSTS = {
-    "messages": ("anthropic", "v1", "anthropic", "claude-sonnet-4-5"),
-    "responses": ("openai-responses", "v1", "openai", "gpt-5"),
-    "gemini": ("google", "v1beta", "google", "gemini-2.5-flash"),
+    "messages": ("anthropic", "anthropic", "v1", "claude-sonnet-4-5"),
+    "responses": ("openai-responses", "openai", "v1", "gpt-5"),
+    "gemini": ("google", "google", "v1beta", "gemini-2.5-flash"),
 }
 
 
@@ -246,9 +248,10 @@ def _write_providers(profile: str, upstream: str) -> str:
         for host, when in (("chat", "never"), (STORED, "all"))
     }
     models = dict.fromkeys(rows, "gpt-4.1-mini")
-    for host, (name, end, prices, model) in _KNOWN_HOSTS.items():
-        address = f'base_url = "{upstream}/{profile}/{end}"\n'
-        rows[host] = f'like = "{name}"\n{address}key = "optional"\nprices = "{prices}"\nquirks = {{ tags = [] }}\n'
+    for host, (name, maker, end, model) in _KNOWN_HOSTS.items():
+        # The maker's own host, at another address.
+        who = f'like = "{name}"\nhost = "{maker}"\nprices = "{maker}"\nquirks = {{ tags = [] }}\n'
+        rows[host] = f'{who}base_url = "{upstream}/{profile}/{end}"\nkey = "optional"\n'
         models[host] = model
     return "".join(
         f"[providers.up-{name_model(host, profile)}]\n{row}"
