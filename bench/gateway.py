@@ -276,7 +276,7 @@ class Load:
         """The gateway's CPU for a request, by the messages in it, without and with tools."""
         for with_tools in (False, True):
             for messages in HISTORIES:
-                number = min(1000, max(20, count // messages))
+                number = max(20, min(self.counts.requests // 3, count // messages))
                 await self._ask_many(entry, number // 5, messages, with_tools=with_tools)
                 asked = await self._ask_many(entry, number, messages, with_tools=with_tools)
                 entry.note(f"history_{'tools_' * with_tools}us_{messages}", 1e6 * asked.cpu / number)
