@@ -9,34 +9,19 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bench.payloads import QUESTION
-
 KEY = "sk-bench"
-PATHS = {"chat": "/v1/chat/completions", "messages": "/v1/messages", "responses": "/v1/responses"}
-ENDS = {"chat": b"data: [DONE]", "messages": b"event: message_stop", "responses": b"event: response.completed"}
+ENDS = {
+    "chat": b"data: [DONE]",
+    "messages": b"event: message_stop",
+    "responses": b"event: response.completed",
+    "gemini": b'"finishReason"',
+}
 # The text of an event of the profile `ticks`: the nanoseconds at which it was sent. Only deltas hold it alone.
-_TICK = re.compile(rb'": ?" (\d{9,})"')
+_TICK = re.compile(rb'": ?" ?(\d{9,})"')
 
 
 class Failed(Exception):
     """A gateway answered something else than 200, or less than it had to."""
-
-
-def write_body(dialect: str, model: str, *, stream: bool, messages: int = 1) -> bytes:
-    """The request of a client of this dialect, with so many messages: an odd number."""
-    roles = ("user", "assistant")
-    said = [{"role": roles[number % 2], "content": f"{number}: {QUESTION}"} for number in range(messages - 1)]
-    asked = [*said, {"role": "user", "content": QUESTION}]
-    body: dict[str, Any] = {
-        "chat": {"model": model, "messages": asked},
-        "messages": {"model": model, "messages": asked, "max_tokens": 4096},
-        "responses": {"model": model, "input": QUESTION if messages == 1 else asked, "store": False},
-    }[dialect]
-    if stream:
-        body["stream"] = True
-        if dialect == "chat":
-            body["stream_options"] = {"include_usage": True}
-    return json.dumps(body, separators=(",", ":")).encode()
 
 
 class Connection(asyncio.Protocol):
@@ -54,19 +39,19 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
-    def connection_lost(self, error: Exception | None) -> None:
-        self._fail(f"the connection broke off: {error}")
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(f"the connection broke off: {exc}")
 
     def close(self) -> None:
         self._transport.abort()
 
-    async def ask(self, path: str, body: bytes, take: Callable[[bytes], object]) -> None:
+    async def ask(self, path: str, body: bytes, take: Callable[[bytes], object], key: str = KEY) -> None:
         """Send a request; `take` gets the bytes of the body as they come. Raises Failed."""
         self._take, self._in_body, self._received = take, False, b""
         self._done = asyncio.get_running_loop().create_future()
         self._transport.write(
             b"POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n%s" % (path.encode(), KEY.encode(), len(body), body)
+            b"Content-Length: %d\r\n\r\n%s" % (path.encode(), key.encode(), len(body), body)
         )
         await self._done
 
@@ -105,7 +90,8 @@ class Connection(asyncio.Protocol):
         return True
 
     def _read_chunks(self) -> None:
-        received, at, taken = self._received, 0, []
+        taken: list[bytes] = []
+        received, at = self._received, 0
         while True:
             line = received.find(b"\r\n", at)
             if line < 0:
@@ -147,10 +133,18 @@ def read_whole(dialect: str, body: bytes) -> Said:
         blocks = answer["content"]
         thinking = "".join(block.get("thinking", "") for block in blocks)
         return Said(thinking, "".join(block.get("text", "") for block in blocks))
+    if dialect == "gemini":
+        parts = answer["candidates"][0]["content"]["parts"]
+        thinking = "".join(part.get("text", "") for part in parts if _is_thought(part))
+        return Said(thinking, "".join(part.get("text", "") for part in parts if not _is_thought(part)))
     items = answer["output"]
     thoughts = [part for item in items if item["type"] == "reasoning" for part in _list_thoughts(item)]
     texts = [part for item in items if item["type"] == "message" for part in item["content"]]
     return Said("".join(part["text"] for part in thoughts), "".join(part["text"] for part in texts))
+
+
+def _is_thought(part: dict[str, Any]) -> bool:
+    return bool(part.get("thought"))
 
 
 def _list_thoughts(item: dict[str, Any]) -> list[dict[str, Any]]:
@@ -161,7 +155,9 @@ def read_stream(dialect: str, body: bytes) -> Said:
     """The words of a streamed answer. Raises Failed if it has no end."""
     if ENDS[dialect] not in body:
         raise Failed("the stream has no end")
-    thinking, text, arguments = [], [], []
+    thinking: list[str] = []
+    text: list[str] = []
+    arguments: list[str] = []
     for line in body.split(b"\n"):
         if not line.startswith(b"data: ") or line == b"data: [DONE]":
             continue
@@ -177,6 +173,11 @@ def read_stream(dialect: str, body: bytes) -> Said:
             thinking.append(delta.get("thinking", ""))
             text.append(delta.get("text", ""))
             arguments.append(delta.get("partial_json", ""))
+        elif dialect == "gemini":
+            for part in event["candidates"][0]["content"]["parts"]:
+                (thinking if _is_thought(part) else text).append(part.get("text", ""))
+                if "functionCall" in part:
+                    arguments.append(json.dumps(part["functionCall"]["args"], separators=(",", ":")))
         else:
             kind = event["type"]
             if kind in ("response.reasoning_text.delta", "response.reasoning_summary_text.delta"):
@@ -201,7 +202,9 @@ class TickReader:
     def take(self, data: bytes) -> None:
         now = time.monotonic_ns()
         data = self._rest + data
-        whole = data.rfind(b"\n\n") + 2
+        # Gemini ends its events with \r\n\r\n.
+        whole = max(data.rfind(b"\n\n"), data.rfind(b"\n\r\n") + 1)
+        whole = whole + 2 if whole > 0 else 0
         data, self._rest = data[:whole], data[whole:]
         for found in _TICK.finditer(data):
             sent = int(found[1])

@@ -17,16 +17,16 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import payloads
 from bench.environments import ROOT, build_environ, find_python
-from bench.payloads import chat
 
 TICK_MILLISECONDS = 50
 TRICKLE_SECONDS = 0.001
@@ -82,25 +82,38 @@ def _step(dialect: str, steps: int, calls: int, request: bytes) -> bytes:
     return _whole(payloads.calls(dialect, done, calls))
 
 
+class _TickFrames(NamedTuple):
+    begin: bytes
+    before: bytes
+    after: bytes
+    finish: bytes
+
+    def now(self) -> bytes:
+        """An event whose text is the time."""
+        return _frame(self.before + b" %d" % time.monotonic_ns() + self.after)
+
+
+@cache
+def _tick_frames(dialect: str) -> _TickFrames:
+    begin, event, finish = payloads.ticks(dialect)
+    before, after = event.split(payloads.MARK.encode())
+    joined = [b"".join(map(_frame, events)) for events in (begin, finish)]
+    return _TickFrames(_head(dialect) + joined[0], before, after, joined[1] + _END)
+
+
 class _Ticker:
     """Write one event to every stream each 50 ms; the streams are spread evenly over the milliseconds of a turn."""
 
-    _BEGIN = _head("chat") + _frame(chat.chat_chunk({"role": "assistant", "content": ""}))
-    _BEFORE, _AFTER = chat.chat_chunk({"content": "@@"}).split(b"@@")
-    _FINISH = _frame(chat.chat_chunk({}, "stop")) + _frame(chat.chat_usage()) + _frame(chat.DONE) + _END
-
     def __init__(self) -> None:
-        self.slots: list[dict[_Connection, int]] = [{} for _ in range(TICK_MILLISECONDS)]
+        self.slots: list[dict[_Connection, tuple[int, _TickFrames]]] = [{} for _ in range(TICK_MILLISECONDS)]
         self.turn = self.joined = 0
         self.running = False
         self.due = 0.0
 
-    def _now(self) -> bytes:
-        return _frame(self._BEFORE + b" %d" % time.monotonic_ns() + self._AFTER)
-
-    def add(self, connection: _Connection, events: int) -> None:
-        connection.write(self._BEGIN + self._now())
-        self.slots[self.joined % TICK_MILLISECONDS][connection] = events - 1
+    def add(self, connection: _Connection, events: int, dialect: str) -> None:
+        frames = _tick_frames(dialect)
+        connection.write(frames.begin + frames.now())
+        self.slots[self.joined % TICK_MILLISECONDS][connection] = events - 1, frames
         self.joined += 1
         if not self.running:
             self.running = True
@@ -110,15 +123,15 @@ class _Ticker:
     def tick(self) -> None:
         slot = self.slots[self.turn % TICK_MILLISECONDS]
         self.turn += 1
-        for connection, left in list(slot.items()):
+        for connection, (left, frames) in list(slot.items()):
             if connection.closed:
                 del slot[connection]
             elif left == 0:
-                connection.write(self._FINISH)
+                connection.write(frames.finish)
                 del slot[connection]
             else:
-                connection.write(self._now())
-                slot[connection] = left - 1
+                connection.write(frames.now())
+                slot[connection] = left - 1, frames
         loop = asyncio.get_running_loop()
         # More than 50 ms late: skip events instead of sending many at once.
         self.due = max(self.due + 0.001, loop.time() - 0.05)
@@ -140,7 +153,7 @@ class _Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=1 << 26)
         self.write = transport.write
 
-    def connection_lost(self, _error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self.closed = True
 
     def data_received(self, data: bytes) -> None:
@@ -171,7 +184,7 @@ class _Connection(asyncio.Protocol):
         elif pace == "calls":
             self.write(_whole(payloads.calls(dialect, 0, number)))
         elif pace == "ticks":
-            _ticker.add(self, number)
+            _ticker.add(self, number, dialect)
         elif pace == "trickle":
             self.write(_head(dialect))
             self.trickle(iter(_frames(dialect, number, inline_tags)), asyncio.get_running_loop().time())
@@ -188,7 +201,7 @@ class _Connection(asyncio.Protocol):
 
 
 @contextmanager
-def replay_server() -> Iterator[str]:
+def replay_server() -> Generator[str]:
     """Start the server, yield its base url, and end it."""
     command = [str(find_python("floor")), "-m", "bench.server"]
     with subprocess.Popen(

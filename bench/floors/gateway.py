@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import aiohttp
@@ -85,9 +86,10 @@ class Gateway:
             return response
 
 
-async def serve(upstream: str) -> None:
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", Gateway(upstream).answer)
+async def serve(answer: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> None:
+    """Serve every path until standard input ends."""
+    app = web.Application(client_max_size=64 << 20)
+    app.router.add_post("/{path:.*}", answer)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()
@@ -96,14 +98,19 @@ async def serve(upstream: str) -> None:
     await runner.cleanup()
 
 
-def main() -> None:
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run it on uvloop, if it is installed."""
     try:
         import uvloop
     except ImportError:
-        asyncio.run(serve(sys.argv[1]))
+        asyncio.run(main)
     else:
-        uvloop.run(serve(sys.argv[1]))
+        uvloop.run(main)
+
+
+async def _serve(upstream: str) -> None:
+    await serve(Gateway(upstream).answer)
 
 
 if __name__ == "__main__":
-    main()
+    run(_serve(sys.argv[1]))

@@ -7,30 +7,34 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from typing import Any
 
 from bench.payloads import bedrock, chat, cohere, gemini, messages, ollama, responses
-from bench.payloads.words import Call, Expected, Stream, dump, make_text, make_thinking
+from bench.payloads.words import MARK, Call, Expected, Stream, Ticks, dump, make_text, make_thinking
 
 __all__ = [
     "BODY_SIZES",
     "CHUNKS",
     "CONTENT_TYPES",
     "DIALECTS",
+    "MARK",
     "QUESTION",
     "Expected",
     "Stream",
+    "Ticks",
     "body",
     "calls",
     "count_expected",
     "read_profile",
     "stream",
+    "ticks",
 ]
 
 CHUNKS = 4000
 BODY_SIZES = {"2 KB": 2 * 1024, "20 KB": 20 * 1024, "200 KB": 200 * 1024}
 QUESTION = "Explain how streams work, in detail, with one worked example please."
 
-_MODULES = {
+_MODULES: dict[str, Any] = {
     "chat": chat,
     "messages": messages,
     "responses": responses,
@@ -50,6 +54,13 @@ def stream(dialect: str, chunks: int = CHUNKS, *, inline_tags: bool = False) -> 
     """A stream of exactly `chunks` events; chat and Cohere add `[DONE]`."""
     made = chat.make_stream(chunks, inline_tags=True) if inline_tags else _MODULES[dialect].make_stream(chunks)
     assert len(made.events) == chunks + (dialect in _END_MARKS), (dialect, chunks, len(made.events))
+    return made
+
+
+@cache
+def ticks(dialect: str) -> Ticks:
+    """A stream whose events tell the time: of chat, messages, responses and gemini."""
+    made: Ticks = _MODULES[dialect].make_ticks()
     return made
 
 

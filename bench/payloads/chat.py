@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.payloads.words import (
+    MARK,
     Call,
     Expected,
     Stream,
+    Ticks,
     make_text,
     make_thinking,
     make_tool_arguments,
@@ -71,6 +73,11 @@ def make_stream(chunks: int, *, inline_tags: bool = False) -> Stream:
     events += [chat_chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]}) for piece in arguments]
     events += [chat_chunk({}, "tool_calls" if arguments else "stop"), chat_usage()]
     return Stream([*events, DONE], Expected(len("".join(thinking)), len(answer), len("".join(arguments))))
+
+
+def make_ticks() -> Ticks:
+    begin = [chat_chunk({"role": "assistant", "content": ""})]
+    return Ticks(begin, chat_chunk({"content": MARK}), [chat_chunk({}, "stop"), chat_usage(), DONE])
 
 
 def make_body(thinking: str, text: str, calls: Sequence[Call] = ()) -> dict[str, Any]:

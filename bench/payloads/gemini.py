@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.payloads.words import (
+    MARK,
     Call,
     Stream,
+    Ticks,
     expect,
     make_text,
     make_thinking,
@@ -60,6 +62,10 @@ def make_stream(chunks: int) -> Stream:
     events = [sse(_document([part], number)) for number, part in enumerate(parts)]
     events.append(sse(_document([{"text": "", "thoughtSignature": _SIGNATURE * 6}], len(parts), "STOP")))
     return Stream(events, expect(thinking, text, arguments))
+
+
+def make_ticks() -> Ticks:
+    return Ticks([], sse(_document([{"text": MARK}], 1)), [sse(_document([{"text": ""}], 2, "STOP"))])
 
 
 def make_body(thinking: str, text: str, calls: Sequence[Call] = ()) -> dict[str, Any]:

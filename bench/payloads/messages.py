@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bench.payloads.words import Call, Stream, expect, make_text, make_thinking, make_tool_arguments, share, sse
+from bench.payloads.words import (
+    MARK,
+    Call,
+    Stream,
+    Ticks,
+    expect,
+    make_text,
+    make_thinking,
+    make_tool_arguments,
+    share,
+    sse,
+)
 
 _HEAD = {
     "id": "msg_01XFDUDYJgAACzvnptvVoYEL",
@@ -51,6 +62,24 @@ def make_stream(chunks: int) -> Stream:
     add("message_delta", delta=stop, usage={"output_tokens": 3996})
     add("message_stop")
     return Stream(events, expect(thinking, text, arguments))
+
+
+def make_ticks() -> Ticks:
+    def write(kind: str, **fields: Any) -> bytes:
+        return sse({"type": kind, **fields}, named=True)
+
+    empty: dict[str, Any] = {"content": [], "stop_reason": None, "stop_sequence": None}
+    begin = [
+        write("message_start", message={**_HEAD, **empty, "usage": _usage(1)}),
+        write("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+    ]
+    stop = {"stop_reason": "end_turn", "stop_sequence": None}
+    finish = [
+        write("content_block_stop", index=0),
+        write("message_delta", delta=stop, usage={"output_tokens": 3996}),
+        write("message_stop"),
+    ]
+    return Ticks(begin, write("content_block_delta", index=0, delta={"type": "text_delta", "text": MARK}), finish)
 
 
 def make_body(thinking: str, text: str, calls: Sequence[Call] = ()) -> dict[str, Any]:

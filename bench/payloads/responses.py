@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.payloads.words import (
+    MARK,
     Call,
     Expected,
     Stream,
+    Ticks,
     make_text,
     make_thinking,
     make_tool_arguments,
@@ -129,6 +131,23 @@ def make_stream(chunks: int) -> Stream:
         add("output_item.done", output_index=2, item=output[-1])
     add("completed", response=_response("completed", output, _USAGE))
     return Stream(events, Expected(len(thought), len(answer), len(joined)))
+
+
+def make_ticks() -> Ticks:
+    """The closing events repeat no text: it holds the times, which are not known before."""
+
+    def write(kind: str, **fields: Any) -> bytes:
+        return sse({"type": f"response.{kind}", "sequence_number": 4, **fields}, named=True)
+
+    at = {"item_id": _MESSAGE_ID, "output_index": 0, "content_index": 0}
+    begin = [
+        write("created", response=_response("in_progress", [], None)),
+        write("output_item.added", output_index=0, item=_message_item(None)),
+        write("content_part.added", **at, part=_output_text("")),
+    ]
+    finish = [write("completed", response=_response("completed", [], _USAGE))]
+    delta = write("output_text.delta", **at, delta=MARK, logprobs=[], obfuscation="aB3dE5fG7h")
+    return Ticks(begin, delta, finish)
 
 
 def make_body(thinking: str, text: str, calls: Sequence[Call] = ()) -> dict[str, Any]:

@@ -37,6 +37,18 @@ class Stream(NamedTuple):
     expected: Expected
 
 
+MARK = "@@"
+"""Stands where an event of `Ticks` has its time."""
+
+
+class Ticks(NamedTuple):
+    """A stream of text events whose text is written when they are sent."""
+
+    begin: list[bytes]
+    event: bytes
+    finish: list[bytes]
+
+
 class Call(NamedTuple):
     """A tool call in a whole response."""
 
