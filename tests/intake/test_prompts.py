@@ -118,7 +118,7 @@ def test_marks_of_two_formats_are_those_of_a_host_of_chat_completions() -> None:
         (None, "not None"),
         (42, r"an int. Write str\(…\)"),
         (True, "a bool"),
-        ("", "no content"),
+        ("", "message is empty"),
         ([], "no message"),
         ([1], r"messages\[0\] is an int"),
         ([None], r"messages\[0\]"),

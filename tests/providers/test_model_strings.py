@@ -94,5 +94,5 @@ def test_P1_a_tagged_model_without_a_provider_is_advised_too() -> None:
 def test_P1_several_models_in_one_string_are_not_understood() -> None:
     """The form of one other library; a model for each purpose is a call for each purpose here."""
     for written in ("openai?chat=gpt-4o&embeddings=e3&media=d3", "nobody?chat=x"):
-        with pytest.raises(UnknownModel, match="not understood"):
+        with pytest.raises(UnknownModel, match="cannot be parsed"):
             find_target(written, environ=NOTHING)

@@ -65,10 +65,10 @@ def test_content_becomes_the_parts_that_it_says(made: Any, parts: tuple[Part, ..
         (lambda: user(42), r"got an int. Write it as text, user\(str"),  # type: ignore[arg-type]
         (lambda: user(None), "got None"),  # type: ignore[arg-type]
         (lambda: user("x", None), "got None"),  # type: ignore[arg-type]
-        (user, "no content"),
-        (lambda: user(""), "no content"),
-        (lambda: user("", []), "no content"),
-        (lambda: user([]), "no content"),
+        (user, "message is empty"),
+        (lambda: user(""), "message is empty"),
+        (lambda: user("", []), "message is empty"),
+        (lambda: user([]), "message is empty"),
         (lambda: user(b"hello"), r"For text write data.decode\(\)"),
         (lambda: user({"a", "b"}), "got a set"),
         (lambda: user({"role": "user", "content": "x"}), r"Give the dict itself to ask"),
@@ -79,8 +79,8 @@ def test_content_becomes_the_parts_that_it_says(made: Any, parts: tuple[Part, ..
         (lambda: user(object()), "got an object"),  # type: ignore[arg-type]
         (lambda: Message("user", None), "got None"),  # type: ignore[arg-type]
         (lambda: Message("user", 42), "got an int"),  # type: ignore[arg-type]
-        (lambda: Message("user", ""), "no content"),
-        (lambda: Message("user", []), "no content"),
+        (lambda: Message("user", ""), "message is empty"),
+        (lambda: Message("user", []), "message is empty"),
         (lambda: Message("usr", "x"), "did you mean 'user'"),  # type: ignore[arg-type]
         (lambda: Message("human", "x"), "did you mean 'user'"),  # type: ignore[arg-type]
         (lambda: Message("model", "x"), "did you mean 'assistant'"),  # type: ignore[arg-type]

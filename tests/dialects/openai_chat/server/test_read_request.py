@@ -230,7 +230,7 @@ def test_fields_beside_the_thinking_stay(fields: dict[str, Any], thinking: Think
         (b'{"model":"m"}', "messages is missing or empty"),
         (b'{"model":"m","messages":[]}', "messages is missing or empty"),
         (b'{"model":"m","messages":"hi"}', "messages: Expected `array`"),
-        (b'{"model":"m","messages":[5]}', r"messages\[0\]: a message is an object"),
+        (b'{"model":"m","messages":[5]}', r"messages\[0\]: a message must be an object"),
     ],
 )
 def test_nonsense_is_refused_with_a_message_for_the_client(body: bytes, words: str) -> None:
