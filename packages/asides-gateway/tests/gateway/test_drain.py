@@ -50,7 +50,7 @@ def test_whoever_has_connected_is_answered(tmp_path: Path) -> None:
             address = urlsplit(served.url)
             with socket.create_connection((address.hostname or "", address.port or 0), PATIENCE) as connection:
                 served.process.send_signal(signal.SIGTERM)
-                served.wait_for_log("ends when")
+                served.wait_for_log("stops after")
                 time.sleep(0.1)
                 body = json.dumps({"model": "thinker", "messages": [{"role": "user", "content": "talk"}]}).encode()
                 head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -121,7 +121,7 @@ def test_a_slow_reader_gets_what_was_written_before_the_end(tmp_path: Path) -> N
                 connection.sendall(head.encode() + body)
                 data = connection.recv(100)
                 served.process.send_signal(signal.SIGTERM)
-                served.wait_for_log("ends when")
+                served.wait_for_log("stops after")
                 time.sleep(0.3)
                 while part := connection.recv(1 << 20):
                     data += part
@@ -148,7 +148,7 @@ def test_a_request_that_is_still_arriving_is_answered(tmp_path: Path) -> None:
                 connection.sendall(head.encode() + body[:20])
                 time.sleep(0.2)
                 served.process.send_signal(signal.SIGTERM)
-                served.wait_for_log("ends when")
+                served.wait_for_log("stops after")
                 time.sleep(0.2)
                 connection.sendall(body[20:])
                 data = b""

@@ -174,7 +174,7 @@ def test_a_second_signal_ends_all_of_them_at_once(tmp_path: Path) -> None:
 
             def end() -> None:
                 served.process.send_signal(signal.SIGTERM)
-                served.wait_for_log("ends when", 2)
+                served.wait_for_log("stops after", 2)
                 served.process.send_signal(signal.SIGTERM)
 
             (text,) = asyncio.run(stream_many(served.url, 1, end))
