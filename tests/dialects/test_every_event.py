@@ -35,7 +35,7 @@ from asides_stage.conformance.response_bodies import decode_pieces
 
 HOW_TO_ADD = """{event} is an event without an answer in the server half of {dialect}. To do:
 1. Say in src/asides/dialects/server_half.py what a dialect does that cannot write it: a case in
-   ReplyWriter._write_other, and a method as _write_commentary. Override it in server/write_reply.py of the others.
+   ReplyWriter._write_one, and a method as _write_commentary. Override it in server/write_reply.py of the others.
 2. Read it in src/asides/dialects/*/decode.py, where it is on the wire.
 3. Here, in tests/dialects/test_every_event.py: give a sample of it in SAMPLES and a case in is_read_back, and name the
    dialects that cannot carry it in NOT_ON_THIS_WIRE, each with the reason."""
@@ -169,3 +169,18 @@ def test_an_event_that_is_new_fails_with_the_files_to_touch() -> None:
         sample_of("gemini", Sneezed)
     for file in ("server/write_reply.py", "dialects/server_half.py", "decode.py", "test_every_event.py"):
         assert file in str(failure.value)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("odd", ['{"type":"made_up","of":1e999}', '{"of":[1]}', "[1]", "7"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_unknown_part_of_any_shape_is_written_or_left_out(dialect: str, odd: str, stream: bool) -> None:
+    """The caller gets the rest of the reply."""
+    writer = find_dialect(dialect).writer(model="sample-model", stream=stream)
+    events = [
+        ReplyStarted("sample-model"),
+        TextDelta("42", 0),
+        PartArrived(UnknownPart(odd), 1),
+        ReplyEnded(StopReason("end")),
+    ]
+    assert b"42" in writer.write(events)

@@ -16,6 +16,7 @@ from asides.wire.lenient import (
     read_base64,
     read_document,
     read_leniently,
+    read_part_json,
     remove_path,
     replace_invalid_text,
     unify_base64,
@@ -207,3 +208,10 @@ def test_half_characters_are_found_wherever_they_are() -> None:
         for size in (0, 1, 50, 5_000, 100_000):
             before, after = (rng.choice([b"a", b"\\n", "é".encode(), b"\\u0041"]) * size for _ in range(2))
             assert replace_invalid_text(before + odd + after) == before + repaired + after
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [('{"a": 1}', {"a": 1}), ("[1e999]", [float("inf")]), ("{", None), ("", None)]
+)
+def test_the_json_of_a_part_is_read_or_nothing(text: str, value: Any) -> None:
+    assert read_part_json(text) == value

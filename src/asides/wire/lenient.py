@@ -5,6 +5,7 @@ Only a document that is not JSON at all raises.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from binascii import Error as NotBase64
@@ -189,6 +190,19 @@ def read_leniently(
         except msgspec.ValidationError as next_problem:
             problem = next_problem
     raise ProtocolError(f"a document has an unknown form ({problem}).", payload=payload)
+
+
+def read_part_json(text: str) -> Any:
+    """Decode the JSON of a part; None if it is not JSON. A number beyond all limits is read as infinite, and so written
+    as null.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return None
 
 
 def to_json_text(value: Any) -> str:

@@ -301,3 +301,10 @@ def test_a_value_that_is_not_json_is_named_and_not_shown(value: object) -> None:
 def test_a_tool_that_is_not_json_is_named() -> None:
     with pytest.raises(ConfigError, match="'tools'"):
         encode(prompt(tools=(Tool("f", parameters={"default": object()}),)), target())
+
+
+@pytest.mark.parametrize("name", [["look"], {}, 7, None])
+def test_a_free_text_tool_without_a_name_is_sent_as_it_is(name: object) -> None:
+    """The host says what is wrong with it."""
+    native = {"type": "custom", "custom": {"name": name}}
+    assert body(prompt(tools=(Tool("look", native=native),)))["tools"] == [native]

@@ -24,7 +24,7 @@ from asides.flows.reply_fields import is_answered
 from asides.values.errors import ConfigError
 from asides.values.usage import Usage
 from asides_batch.ledger import Ledger
-from asides_batch.ledger_values import JoinedRow
+from asides_batch.ledger_values import JoinedRow, build_damage_error
 from asides_batch.parquet_output import is_batch_output, write_batch_output
 
 _PAGE = 1000
@@ -84,8 +84,11 @@ def read_results(database: Database, ledger: Ledger) -> Iterator[BatchResult]:
     """The results in order. Rows that were not asked yet are left out."""
     for row in read_joined(database, ledger):
         if row.result is not None:
-            fields: dict[str, Any] = json.loads(encode_joined(row))
-            usage = msgspec.convert(fields.get("usage") or {}, Usage, strict=False)
+            try:
+                fields: dict[str, Any] = json.loads(encode_joined(row))
+                usage = msgspec.convert(fields.get("usage") or {}, Usage, strict=False)
+            except (ValueError, msgspec.MsgspecError):
+                raise build_damage_error(f"the result of row {row.place}") from None
             thinking, outcome, error = (fields.get(name) for name in ("thinking", "outcome", "error"))
             text = str(fields.get("text") or "")
             yield BatchResult(row.place, row.id, text, thinking, outcome, error, usage, fields)

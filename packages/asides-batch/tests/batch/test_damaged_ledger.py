@@ -46,6 +46,13 @@ def _use(batch: Batch) -> None:
     batch.resume()
 
 
+@pytest.mark.parametrize("result", [b'{"\xff"}', b"{half}", b'{"usage": {"cached": []}}'])
+def test_a_result_that_cannot_be_read_is_named(batch: Batch, tmp_path: Path, result: bytes) -> None:
+    _change(tmp_path, f"UPDATE batch_requests SET result = x'{result.hex()}'")
+    with pytest.raises(StoreError, match="the result of row 0 cannot be read"):
+        list(batch)
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -51,7 +51,7 @@ from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool
-from asides.wire.lenient import unify_base64
+from asides.wire.lenient import read_part_json, unify_base64
 
 MODES = {"auto": "auto", "none": "none", "required": "any"}
 REPLY_PATH = "/interactions"
@@ -307,7 +307,7 @@ class _StepEncoder:
                 contents = _encode_content(part, "assistant", self.notices)
                 return [*_list_signatures(part.seals), {"type": "model_output", "content": contents}]
             case ServerTool() | UnknownPart():
-                step = msgspec.json.decode(part.json)
+                step = read_part_json(part.json)
                 if not isinstance(step, dict) or not isinstance(step.get("type"), str):
                     return leave_out(part, "assistant", self.notices)
                 return [step]

@@ -202,7 +202,8 @@ def _encode_choice(name: str, *, custom: bool) -> dict[str, Any]:
 def _find_custom_name(native: Mapping[str, Any]) -> str | None:
     """Return the name of a free-text tool; None for other tools."""
     described = native.get("custom") if native.get("type") == "custom" else None
-    return described.get("name") if isinstance(described, Mapping) else None
+    name = described.get("name") if isinstance(described, Mapping) else None
+    return name if isinstance(name, str) else None
 
 
 def _list_native(prompt: Prompt) -> list[Mapping[str, Any]]:

@@ -40,6 +40,7 @@ from asides.values.messages import Message, Prompt
 from asides.values.notices import Notice
 from asides.values.parts import File, Image, Part, Refusal, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
+from asides.wire.lenient import read_part_json
 
 DIALECT = "openai_chat"
 # Each seal of this kind holds one whole entry of the array.
@@ -245,7 +246,7 @@ class _MessageEncoder:
         if isinstance(part, UnknownPart):
             places = (own.get("content"), own.get("tool_calls"))
             found = [each for place in places if isinstance(place, list) for each in place]
-            return part.origin is None and msgspec.json.decode(part.json) in found
+            return part.origin is None and read_part_json(part.json) in found
         return isinstance(part, (Image, File)) and isinstance(own.get("content"), list) and "images" not in own
 
     def encode_own_content(self, message: Message, own: Wire, images: list[Image]) -> list[Any]:
@@ -258,8 +259,8 @@ class _MessageEncoder:
             match part:
                 case Refusal() if part not in beside:
                     encoded.append({"type": "refusal", "refusal": part.text})
-                case UnknownPart() if self.is_in(part, own) and msgspec.json.decode(part.json) not in calls:
-                    encoded.append(msgspec.json.decode(part.json))
+                case UnknownPart() if self.is_in(part, own) and read_part_json(part.json) not in calls:
+                    encoded.append(read_part_json(part.json))
                 case Text():
                     encoded += self.encode_user_part(part)
                 case Image() | File() if self.is_in(part, own) and part not in images:
@@ -279,7 +280,7 @@ class _MessageEncoder:
         for part in message.parts:
             if isinstance(part, ToolCall):
                 merged.append(next(known))
-            elif isinstance(part, UnknownPart) and (raw := msgspec.json.decode(part.json)) in found:
+            elif isinstance(part, UnknownPart) and (raw := read_part_json(part.json)) in found:
                 merged.append(raw)
         return merged
 

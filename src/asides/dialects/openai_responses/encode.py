@@ -63,6 +63,7 @@ from asides.values.parts import (
 from asides.values.thinking import Seal, Thought
 from asides.values.tools import Tool, select_fields
 from asides.values.traits import list_calls
+from asides.wire.lenient import read_part_json
 
 ENCRYPTED = "reasoning.encrypted_content"
 _TEXT_TYPES = ("input_text", "output_text")
@@ -273,7 +274,7 @@ class _ItemEncoder:
                 case ToolCall():
                     items.append(_encode_tool_call(part))
                 case ServerTool() | UnknownPart():
-                    item = msgspec.json.decode(part.json)
+                    item = read_part_json(part.json)
                     items += [item] if isinstance(item, dict) else []
                 case _:
                     leave_out(part, "assistant", self.notices)

@@ -25,6 +25,7 @@ from asides.relay.steps import ReadRecords, StoredRecord
 from asides.values.messages import Message, user
 from asides.values.notices import Notice
 from asides.values.parts import Part, UnknownPart
+from asides.wire.lenient import read_part_json
 
 KIND, TRIGGER = "compaction", "compaction_trigger"
 # The same item under names that some versions of a client write.
@@ -75,7 +76,7 @@ def read_item(part: Part) -> dict[str, Any] | None:
     """The item of a compaction, or of a request for one; None for other parts."""
     if not isinstance(part, UnknownPart) or "compaction" not in part.json:
         return None
-    document = msgspec.json.decode(part.json)
+    document = read_part_json(part.json)
     is_item = isinstance(document, dict) and document.get("type") in (*_KINDS, TRIGGER)
     return document if is_item else None
 

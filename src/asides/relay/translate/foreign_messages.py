@@ -18,6 +18,7 @@ from asides.values.notices import Notice
 from asides.values.parts import Commentary, File, Image, Part, ServerTool, Text, ToolCall, ToolResult, UnknownPart
 from asides.values.thinking import Seal, Thought
 from asides.values.traits import HAS_MEDIA, HAS_RESULTS, IS_BOUND, find_results, find_traits
+from asides.wire.lenient import read_part_json
 
 # Claude Code writes it as the first block of the system prompt; a part of it changes with every request, which spoils
 # the prompt caches of all other providers (anthropics/claude-code#68900, 2026-06-16).
@@ -173,7 +174,7 @@ def _drop_foreign_parts(
 
 def _read_agent_message(part: UnknownPart) -> str | None:
     """Return what another agent says to the model, as one client sends it; None for other parts."""
-    match msgspec.json.decode(part.json) if part.origin is None else None:
+    match read_part_json(part.json) if part.origin is None else None:
         case {"type": "agent_message", "content": list() as content, **described}:
             texts = [block.get("text") for block in content if isinstance(block, dict)]
             said = "\n".join(text for text in texts if isinstance(text, str))
@@ -185,7 +186,7 @@ def _read_agent_message(part: UnknownPart) -> str | None:
 
 def _translate_part(part: ServerTool | UnknownPart) -> Part | None:
     """Return a part of the caller's dialect that others have in another form; None if they have none."""
-    match msgspec.json.decode(part.json):
+    match read_part_json(part.json):
         case {"type": "custom", "id": str() as call_id, "custom": {"name": str() as name, "input": str() as text}}:
             return ToolCall(call_id, name, {}, text, custom=True)
         case {"type": "search_result", "content": list() as content, **described}:
@@ -220,7 +221,7 @@ def _names_call(part: Part, seal: Seal) -> bool:
 def _name_part(part: ServerTool | UnknownPart) -> str:
     if isinstance(part, ServerTool):
         return part.name
-    document = msgspec.json.decode(part.json)
+    document = read_part_json(part.json)
     if not isinstance(document, dict):
         return "unknown"
     kind = document.get("type")

@@ -25,6 +25,7 @@ from asides.values.events import (
 )
 from asides.values.parts import ServerTool, UnknownPart
 from asides.values.usage import Usage
+from asides.wire.lenient import read_part_json
 
 Wire: TypeAlias = dict[str, Any]
 BlockEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSealed | PartArrived
@@ -210,7 +211,7 @@ class _Blocks:
         closed = self.close()
         self._indexes[block] = self._open = self._count
         self._count += 1
-        if content["type"] == "tool_use":
+        if content.get("type") == "tool_use":
             self._call = block
         return [*closed, {"type": "content_block_start", "index": self._open, "content_block": content}]
 
@@ -250,7 +251,8 @@ class _Blocks:
         if not isinstance(event.part, (ServerTool, UnknownPart)):
             return []  # a message has no block for images and files of the model
         written = [] if self._held is not None and self._held[0] == event.block else self._write_held()
-        self._held = (event.block, msgspec.json.decode(event.part.json))
+        content = read_part_json(event.part.json)
+        self._held = (event.block, content) if isinstance(content, dict) else None
         return written
 
     def _write_seal(self, event: ThoughtSealed) -> list[Wire]:

@@ -27,6 +27,7 @@ from asides.values.fold import fold
 from asides.values.parts import ServerTool, UnknownPart
 from asides.values.usage import Usage
 from asides.wire.aws_frames import encode_headers, write_frame
+from asides.wire.lenient import read_part_json
 
 _KNOWN_STOP_REASONS = frozenset(
     {
@@ -206,8 +207,11 @@ class ConverseWriter(ReplyWriter):
         if not self._stream:
             self._whole[block] = {"part": msgspec.Raw(document.encode())}
             return b""
+        read = read_part_json(document)
+        if not isinstance(read, dict) or not read:
+            return b""
         entered = self._enter(block)
-        kind, fields = next(iter(msgspec.json.decode(document).items()))
+        kind, fields = next(iter(read.items()))
         # The provider sends a start event only for some kinds of blocks; a decoder accepts it for all.
         has_input = isinstance(fields, dict) and "input" in fields
         shown = {name: value for name, value in fields.items() if name != "input"} if has_input else fields

@@ -26,6 +26,7 @@ from asides.values.events import (
 from asides.values.fold import fold
 from asides.values.parts import File, Image, ServerTool, ToolCall, UnknownPart
 from asides.values.usage import Usage
+from asides.wire.lenient import read_part_json
 
 Wire: TypeAlias = dict[str, Any]
 PartEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | ThoughtSealed | PartArrived
@@ -251,7 +252,7 @@ def _encode_part(part: ServerTool | Image | File | UnknownPart) -> Wire | None:
         return {"inlineData": {"mimeType": part.media_type, "data": b64encode(part.data).decode()}}
     if isinstance(part, ServerTool) and part.name not in SERVER_TOOLS:
         return None
-    document = msgspec.json.decode(part.json)
+    document = read_part_json(part.json)
     return document if isinstance(document, dict) else None
 
 

@@ -27,6 +27,7 @@ from asides.values.events import (
 )
 from asides.values.parts import File, Image, ServerTool, UnknownPart, read_arguments
 from asides.values.usage import Usage
+from asides.wire.lenient import read_part_json
 
 Wire: TypeAlias = dict[str, Any]
 
@@ -273,7 +274,7 @@ def _encode_part(part: ServerTool | Image | File | UnknownPart) -> Wire | None:
         else:
             content["uri"] = part.url or (part.id if isinstance(part, File) else None) or ""
         return {"type": "model_output", "content": [content]}
-    step = msgspec.json.decode(part.json)
+    step = read_part_json(part.json)
     return step if isinstance(step, dict) and isinstance(step.get("type"), str) else None
 
 

@@ -40,6 +40,7 @@ from asides.values.messages import OutputSchema, Prompt
 from asides.values.parts import Image, ServerTool, UnknownPart
 from asides.values.tools import Tool
 from asides.values.usage import Usage
+from asides.wire.lenient import read_part_json
 
 Wire: TypeAlias = dict[str, Any]
 ItemEvent: TypeAlias = ContentEvent | CommentaryDelta
@@ -519,7 +520,7 @@ class _Part(OutputItem):
 def _encode_part(event: PartArrived) -> Wire:
     if not isinstance(event.part, (ServerTool, UnknownPart)):
         return {}
-    item = msgspec.json.decode(event.part.json)
+    item = read_part_json(event.part.json)
     if isinstance(event.part, ServerTool):
         known = {"id": event.part.id, "status": event.part.status}
         return {**item, "type": event.part.name, **{name: value for name, value in known.items() if value is not None}}
