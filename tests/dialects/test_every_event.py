@@ -177,10 +177,10 @@ def test_an_event_that_is_new_fails_with_the_files_to_touch() -> None:
 def test_an_unknown_part_of_any_shape_is_written_or_left_out(dialect: str, odd: str, stream: bool) -> None:
     """The caller gets the rest of the reply."""
     writer = find_dialect(dialect).writer(model="sample-model", stream=stream)
-    events = [
+    events: list[Event] = [
         ReplyStarted("sample-model"),
         TextDelta("42", 0),
         PartArrived(UnknownPart(odd), 1),
-        ReplyEnded(StopReason("end")),
+        ReplyEnded(StopReason("stop")),
     ]
     assert b"42" in writer.write(events)
