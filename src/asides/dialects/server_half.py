@@ -37,6 +37,7 @@ from asides.values.notices import Notice
 from asides.values.parts import File, Image, ServerTool, UnknownPart, read_arguments
 from asides.values.tools import Tool, read_tool
 from asides.values.usage import Usage
+from asides.wire.lenient import read_part_json
 
 Value = TypeVar("Value")
 
@@ -345,7 +346,8 @@ class ReplyWriter:
         """True, with a notice, if the dialect cannot write this part."""
         part = event.part
         is_own = not self._is_foreign or isinstance(part, (Image, File))
-        if isinstance(part, self.parts) and is_own:
+        is_object = not isinstance(part, (ServerTool, UnknownPart)) or isinstance(read_part_json(part.json), dict)
+        if isinstance(part, self.parts) and is_own and is_object:
             return False
         self._report_unwritten(part.name if isinstance(part, ServerTool) else type(part).__name__)
         return True

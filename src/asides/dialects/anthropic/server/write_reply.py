@@ -251,8 +251,7 @@ class _Blocks:
         if not isinstance(event.part, (ServerTool, UnknownPart)):
             return []  # a message has no block for images and files of the model
         written = [] if self._held is not None and self._held[0] == event.block else self._write_held()
-        content = read_part_json(event.part.json)
-        self._held = (event.block, content) if isinstance(content, dict) else None
+        self._held = (event.block, read_part_json(event.part.json))
         return written
 
     def _write_seal(self, event: ThoughtSealed) -> list[Wire]:

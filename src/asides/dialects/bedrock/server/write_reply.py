@@ -207,11 +207,9 @@ class ConverseWriter(ReplyWriter):
         if not self._stream:
             self._whole[block] = {"part": msgspec.Raw(document.encode())}
             return b""
-        read = read_part_json(document)
-        if not isinstance(read, dict) or not read:
-            return b""
         entered = self._enter(block)
-        kind, fields = next(iter(read.items()))
+        fields: Any
+        kind, fields = next(iter(read_part_json(document).items()), ("", {}))
         # The provider sends a start event only for some kinds of blocks; a decoder accepts it for all.
         has_input = isinstance(fields, dict) and "input" in fields
         shown = {name: value for name, value in fields.items() if name != "input"} if has_input else fields
